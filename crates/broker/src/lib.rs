@@ -1,0 +1,1 @@
+//! Topics: one contract, embedded topics in the SQLite file and Kafka behind it.

@@ -1,0 +1,1 @@
+//! cdc_raw to change events to topics.

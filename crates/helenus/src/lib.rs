@@ -1,0 +1,1 @@
+//! Move data into and out of Apache Cassandra without losing, doubling or inventing a change.

@@ -1,0 +1,31 @@
+//! A bound for everything that could grow. Those a user may want to move are configuration keys
+//! with these values as their defaults.
+
+use std::time::Duration;
+
+/// Bytes in an id. Cassandra allows 64 KiB in a key; ids that long are mistakes.
+pub const ID_BYTES_MAX: usize = 512;
+
+/// Headers of one message.
+pub const HEADERS_MAX: usize = 64;
+
+/// Bytes of one message's payload. Kafka's default limit for a record is 1 MiB.
+pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+
+/// Write requests that may wait for the embedded engine's writer; more wait outside its queue.
+pub const WRITE_QUEUE_MAX: usize = 8_192;
+
+/// Write requests the embedded engine puts into one commit.
+pub const GROUP_COMMIT_MAX: usize = 2_048;
+
+/// How long the embedded engine waits for another process's write lock.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections the embedded engine reads with.
+pub const READERS: usize = 4;
+
+/// Messages one read of the dispatch store may return.
+pub const DISPATCH_BATCH_MAX: usize = 10_000;
+
+/// Records one read of a topic may return.
+pub const TOPIC_READ_MAX: usize = 10_000;

@@ -1,0 +1,1 @@
+//! Change events to a target that equals Cassandra cell for cell.

@@ -1,0 +1,1 @@
+//! What an operator sees: the live page, health and metrics over HTTP.

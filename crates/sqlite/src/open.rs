@@ -1,0 +1,205 @@
+//! Opening the file: is it ours, can it be written, and with which settings.
+//!
+//! Everything that could refuse the file looks at its bytes first, without SQLite, because SQLite
+//! itself may write to a file merely by opening it.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use helenus_model::limits;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{Component, OpenError, schema};
+
+/// Marks the file as ours (offset 68 of the SQLite header): "HLNS".
+pub const APPLICATION_ID: i32 = 0x484C_4E53;
+
+/// The version of what is not a component's: header fields, journal mode, this file's rules.
+const FORMAT: i64 = 1;
+
+const HEADER_BYTES: usize = 100;
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// How the engine uses the file.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Connections for reading.
+    pub readers: usize,
+    /// How long to wait for another process's lock.
+    pub busy_timeout: Duration,
+    /// The file grows to this size and no further; writes then fail as on a full disk.
+    pub file_bytes_max: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            readers: limits::READERS,
+            busy_timeout: limits::BUSY_TIMEOUT,
+            file_bytes_max: None,
+        }
+    }
+}
+
+/// Opens or creates the file and returns its writing connection.
+pub(crate) fn open(
+    path: &Path,
+    options: &Options,
+    components: &[&Component],
+) -> Result<Connection, OpenError> {
+    refuse_network_file_system(path)?;
+    let is_new = refuse_foreign(path)?;
+    let sqlite = |error: rusqlite::Error| OpenError::from_sqlite(path.to_owned(), &error);
+
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    connection.busy_timeout(options.busy_timeout).map_err(sqlite)?;
+    // SQLite opens a file it may not write for reading, without a word.
+    if connection.is_readonly("main").map_err(sqlite)? {
+        return Err(OpenError::ReadOnly { path: path.to_owned() });
+    }
+    if is_new {
+        // Before the switch to WAL, so that the mark is in the file itself from the first commit.
+        connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite)?;
+    }
+    let found: i64 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(sqlite)?;
+    if found > FORMAT {
+        let (path, part) = (path.to_owned(), "file".to_owned());
+        return Err(OpenError::Newer { path, part, found, known: FORMAT });
+    }
+    configure_writer(&connection, options).map_err(sqlite)?;
+    if found < FORMAT {
+        connection.pragma_update(None, "user_version", FORMAT).map_err(sqlite)?;
+    }
+    schema::migrate(&mut connection, path, components)?;
+    Ok(connection)
+}
+
+fn configure_writer(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    // A long reader can keep the log from shrinking; once it ends, the file is cut to this.
+    connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
+    if let Some(bytes) = options.file_bytes_max {
+        let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let pages = i64::try_from(bytes / u64::from(page.max(1))).unwrap_or(i64::MAX);
+        connection.pragma_update(None, "max_page_count", pages)?;
+    }
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(())
+}
+
+/// A connection for reading; the file has been opened by [`open`] before.
+pub(crate) fn open_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+    // Opened for writing, because WAL keeps its index in a file that readers write too;
+    // `query_only` is what keeps it from changing data.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(options.busy_timeout)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+/// Looks at the header; says whether the file is yet to be created.
+fn refuse_foreign(path: &Path) -> Result<bool, OpenError> {
+    let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
+    let not_ours = |reason| Err(OpenError::NotOurs { path: path.to_owned(), reason });
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = parent(path);
+            let metadata = std::fs::metadata(&folder).map_err(unreachable)?;
+            if !metadata.is_dir() {
+                return Err(unreachable(ErrorKind::NotADirectory.into()));
+            }
+            return Ok(true);
+        }
+        Err(error) => return Err(unreachable(error)),
+    };
+    if file.metadata().map_err(unreachable)?.is_dir() {
+        return not_ours("it is a folder");
+    }
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    let limit = u64::try_from(HEADER_BYTES).unwrap_or(u64::MAX);
+    Read::by_ref(&mut file).take(limit).read_to_end(&mut header).map_err(unreachable)?;
+    if header.is_empty() {
+        return Ok(true);
+    }
+    let Some(mark) = header.get(68..72).filter(|_| header.starts_with(MAGIC)) else {
+        return not_ours("it is not a SQLite file");
+    };
+    if mark != APPLICATION_ID.to_be_bytes() {
+        return not_ours("it is the SQLite file of another program");
+    }
+    Ok(false)
+}
+
+fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn refuse_network_file_system(path: &Path) -> Result<(), OpenError> {
+    let Ok(mounts) = std::fs::read_to_string("/proc/self/mounts") else {
+        return Ok(()); // not Linux: nothing to ask
+    };
+    let Ok(folder) = std::fs::canonicalize(parent(path)) else {
+        return Ok(()); // a missing folder is reported where the file is opened
+    };
+    match file_system_of(&folder, &mounts) {
+        Some(kind) if is_network(kind) => {
+            let (path, kind) = (path.to_owned(), kind.to_owned());
+            Err(OpenError::NetworkFileSystem { path, kind })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_network(kind: &str) -> bool {
+    ["nfs", "cifs", "smb", "afs", "ceph", "glusterfs", "fuse.sshfs"]
+        .iter()
+        .any(|network| kind.starts_with(network))
+}
+
+/// The type of the file system that holds `folder`: the mount with the longest matching path,
+/// the later one where two are equal.
+fn file_system_of<'a>(folder: &Path, mounts: &'a str) -> Option<&'a str> {
+    let entries = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        // Spaces in mount points are written as \040.
+        let point = fields.next()?.replace("\\040", " ");
+        folder.starts_with(&point).then_some((point.len(), fields.next()?))
+    });
+    entries.max_by_key(|(length, _)| *length).map(|(_, kind)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_mount_decides_about_a_folder() {
+        let mounts = "/dev/a / ext4 rw 0 0\nhost:/x /data nfs4 rw 0 0\n\
+                      tmpfs /data/local tmpfs rw 0 0\nhost:/y /my\\040share cifs rw 0 0\n";
+        let check = |folder: &str, kind| {
+            assert_eq!(file_system_of(Path::new(folder), mounts), Some(kind), "{folder}");
+        };
+        check("/home", "ext4");
+        check("/data/store", "nfs4");
+        check("/data/local/store", "tmpfs");
+        check("/database", "ext4");
+        check("/my share/store", "cifs");
+        assert!(is_network("nfs4") && is_network("cifs") && !is_network("ext4"));
+    }
+}

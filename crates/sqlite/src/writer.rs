@@ -1,0 +1,166 @@
+//! The one writer: a thread that puts all waiting writes into one commit.
+//!
+//! A commit costs a disk sync however much is in it, so whatever has queued up while the last one
+//! was synced goes into the next. Each write runs in a savepoint of its own; one that fails is
+//! undone alone. Nobody is answered before the commit has returned.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use helenus_model::limits::GROUP_COMMIT_MAX;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::Error;
+
+/// A write waiting for its turn, its types erased.
+pub(crate) trait Job: Send {
+    /// Runs the closure; says whether what it wrote shall be kept.
+    fn run(&mut self, connection: &Connection) -> bool;
+
+    /// Answers the caller, after the commit or instead of it.
+    fn answer(self: Box<Self>, committed: Result<(), Error>);
+}
+
+/// A closure, what came of it, and who waits for that.
+pub(crate) struct Write<F, T, E> {
+    work: Option<F>,
+    outcome: Option<Result<T, E>>,
+    reply: oneshot::Sender<Result<T, E>>,
+}
+
+impl<F, T, E> Write<F, T, E> {
+    pub(crate) fn new(work: F, reply: oneshot::Sender<Result<T, E>>) -> Self {
+        Write { work: Some(work), outcome: None, reply }
+    }
+}
+
+impl<F, T, E> Job for Write<F, T, E>
+where
+    F: FnOnce(&Connection) -> Result<T, E> + Send,
+    T: Send,
+    E: From<Error> + Send,
+{
+    fn run(&mut self, connection: &Connection) -> bool {
+        let Some(work) = self.work.take() else { return false };
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(connection)))
+            .unwrap_or_else(|_| Err(E::from(Error::Panicked)));
+        let keep = outcome.is_ok();
+        self.outcome = Some(outcome);
+        keep
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), Error>) {
+        let answer = match (committed, self.outcome) {
+            // A write that failed by itself keeps its own error: it wrote nothing either way.
+            (_, Some(Err(own))) => Err(own),
+            (Ok(()), Some(Ok(value))) => Ok(value),
+            (Ok(()), None) => Err(E::from(Error::Closed)),
+            (Err(error), _) => Err(E::from(error)),
+        };
+        // A caller that has gone away does not need the answer; its write stands.
+        drop(self.reply.send(answer));
+    }
+}
+
+/// The thread's loop. Ends when every [`crate::Engine`] handle is gone and the queue is empty.
+pub(crate) fn run(
+    connection: Connection,
+    mut queue: mpsc::Receiver<Box<dyn Job>>,
+    commits: &watch::Sender<u64>,
+) {
+    let mut stopped = false;
+    let mut group: Vec<Box<dyn Job>> = Vec::new();
+    while let Some(first) = queue.blocking_recv() {
+        if stopped {
+            first.answer(Err(Error::Stopped));
+            continue;
+        }
+        let committed = commit_group(&connection, first, &mut queue, &mut group);
+        // After a failed sync the kernel may have dropped the dirty pages, so a later sync that
+        // succeeds proves nothing. Only opening the file anew shows what is there.
+        stopped = matches!(committed, Err(Error::CommitLost { .. }));
+        if stopped {
+            tracing::error!("writing stops: a commit failed on the disk");
+        }
+        if committed.is_ok() {
+            commits.send_modify(|count| *count += 1);
+        }
+        for job in group.drain(..) {
+            job.answer(committed.clone());
+        }
+    }
+    // Closing the last connection checkpoints the log into the file.
+    if let Err((_, error)) = connection.close() {
+        tracing::warn!(%error, "the store file was not closed cleanly; it recovers when opened");
+    }
+}
+
+/// Runs `first` and whatever else is waiting in one transaction.
+fn commit_group(
+    connection: &Connection,
+    first: Box<dyn Job>,
+    queue: &mut mpsc::Receiver<Box<dyn Job>>,
+    group: &mut Vec<Box<dyn Job>>,
+) -> Result<(), Error> {
+    group.push(first);
+    execute(connection, "BEGIN IMMEDIATE")?;
+    let ran = run_group(connection, queue, group);
+    if let Err(error) = ran {
+        roll_back(connection);
+        return Err(error);
+    }
+    match execute(connection, "COMMIT") {
+        Ok(()) => Ok(()),
+        Err(Error::Io { message }) => {
+            roll_back(connection);
+            Err(Error::CommitLost { message })
+        }
+        Err(error) => {
+            roll_back(connection);
+            Err(error)
+        }
+    }
+}
+
+fn run_group(
+    connection: &Connection,
+    queue: &mut mpsc::Receiver<Box<dyn Job>>,
+    group: &mut Vec<Box<dyn Job>>,
+) -> Result<(), Error> {
+    let mut ran = 0;
+    loop {
+        for job in group.iter_mut().skip(ran) {
+            execute(connection, "SAVEPOINT job")?;
+            if !job.run(connection) {
+                // After some errors, a full disk among them, SQLite ends the whole transaction.
+                if connection.is_autocommit() {
+                    return Err(Error::Undone);
+                }
+                execute(connection, "ROLLBACK TO job")?;
+            }
+            execute(connection, "RELEASE job")?;
+        }
+        ran = group.len();
+        if ran >= GROUP_COMMIT_MAX {
+            return Ok(());
+        }
+        match queue.try_recv() {
+            Ok(job) => group.push(job),
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+fn execute(connection: &Connection, sql: &str) -> Result<(), Error> {
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}
+
+fn roll_back(connection: &Connection) {
+    // SQLite has rolled back by itself after some errors; then there is nothing left to undo.
+    if !connection.is_autocommit()
+        && let Err(error) = execute(connection, "ROLLBACK")
+    {
+        tracing::error!(%error, "a transaction could not be rolled back");
+    }
+}

@@ -1,0 +1,130 @@
+//! A file that cannot be used is refused with its reason, and left as it was.
+
+use std::fs;
+use std::path::Path;
+
+use helenus_model::Failure;
+use helenus_sqlite::rusqlite::Connection;
+use helenus_sqlite::{Component, Engine, OpenError, Options};
+
+use super::{PAIRS, count, insert_pair, open};
+
+async fn refused(path: &Path) -> OpenError {
+    let options =
+        Options { busy_timeout: std::time::Duration::from_millis(50), ..Options::default() };
+    let before = fs::read(path).ok();
+    let error = Engine::open(path, options, &[&PAIRS]).await.expect_err("refused");
+    assert_eq!(fs::read(path).ok(), before, "the file was touched");
+    assert_eq!(error.applied(), Some(false));
+    assert!(error.remedy().is_some());
+    error
+}
+
+#[tokio::test]
+async fn a_store_keeps_what_was_written_when_it_is_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    let engine = open(&path).await;
+    insert_pair(&engine, 1).await.unwrap();
+    engine.close().await;
+
+    let engine = open(&path).await;
+    assert_eq!(count(&engine).await, 2);
+    assert_eq!(engine.path(), path);
+    engine.close().await;
+    let wal = dir.path().join("store.db-wal");
+    assert!(!wal.try_exists().unwrap(), "a closed store is one file");
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_sqlite_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notes.txt");
+    for bytes in [b"hello".as_slice(), &[0; 4096]] {
+        fs::write(&path, bytes).unwrap();
+        let error = refused(&path).await.to_string();
+        assert!(error.ends_with("is not a Helenus store: it is not a SQLite file"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn another_programs_sqlite_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("other.db");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    let error = refused(&path).await.to_string();
+    assert!(error.ends_with("it is the SQLite file of another program"), "{error}");
+}
+
+#[tokio::test]
+async fn a_newer_file_is_refused_by_format_and_by_part() {
+    static LATER: Component =
+        Component { name: "pairs", migrations: &[PAIRS.migrations[0], "CREATE TABLE more (x)"] };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    Engine::open(&path, Options::default(), &[&LATER]).await.unwrap().close().await;
+    let error = refused(&path).await.to_string();
+    assert!(error.contains("its pairs has format 2, this release knows 1"), "{error}");
+
+    let path = dir.path().join("format.db");
+    open(&path).await.close().await;
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 9).unwrap();
+    // WAL: the new number may be in the log only, and must be seen there too.
+    let error = refused(&path).await.to_string();
+    assert!(error.contains("its file has format 9, this release knows 1"), "{error}");
+}
+
+#[tokio::test]
+async fn an_older_file_is_brought_up_to_date_once() {
+    static LATER: Component = Component {
+        name: "pairs",
+        migrations: &[PAIRS.migrations[0], "CREATE TABLE more (x); INSERT INTO more VALUES (1)"],
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    let engine = open(&path).await;
+    insert_pair(&engine, 1).await.unwrap();
+    engine.close().await;
+    for _ in 0..2 {
+        let engine = Engine::open(&path, Options::default(), &[&LATER]).await.unwrap();
+        assert_eq!(count(&engine).await, 2);
+        engine.close().await;
+    }
+    let rows: i64 = Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT count(*) FROM more", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(rows, 1);
+}
+
+#[tokio::test]
+async fn a_locked_file_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    open(&path).await.close().await;
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
+    let error = refused(&path).await;
+    assert!(matches!(error, OpenError::Locked { .. }), "{error}");
+    assert!(error.is_retryable());
+}
+
+#[tokio::test]
+async fn a_missing_folder_or_a_folder_instead_of_a_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = refused(&dir.path().join("no/such/store.db")).await;
+    assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+    let error = refused(dir.path()).await;
+    assert!(error.to_string().ends_with("it is a folder"), "{error}");
+}
+
+#[tokio::test]
+async fn two_engines_open_a_new_file_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    let (a, b) = tokio::join!(open(&path), open(&path));
+    let (first, second) = tokio::join!(insert_pair(&a, 1), insert_pair(&b, 2));
+    first.unwrap();
+    second.unwrap();
+    assert_eq!(count(&a).await, 4);
+}

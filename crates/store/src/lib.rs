@@ -1,0 +1,1 @@
+//! Outbox, inbox, dispatch and event store: one contract, SQLite and Cassandra behind it.

@@ -1,0 +1,1 @@
+//! Versioned tables: publish whole data sets, switch atomically, roll back, recycle.
