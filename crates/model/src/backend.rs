@@ -20,8 +20,10 @@ use secrecy::SecretString;
 use crate::{Failure, Kind};
 
 mod endpoint;
+mod probe;
 
 pub use endpoint::{Endpoint, Host};
+pub use probe::{Reached, Unreachable};
 
 /// Where messages, receipts and events are kept.
 #[derive(Clone, Debug)]

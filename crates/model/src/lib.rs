@@ -5,6 +5,7 @@
 //! runs the core decides what time it is and which ids are drawn; see [`Clock`] and [`Random`].
 
 pub mod backend;
+mod backend_error;
 mod clock;
 mod content;
 mod error;
@@ -15,6 +16,7 @@ mod message;
 mod random;
 mod time;
 
+pub use backend_error::BackendError;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use content::{ContentHash, Fingerprint, Payload};
 pub use error::{Failure, Kind};

@@ -70,11 +70,12 @@ impl Engine {
     /// Runs `work` in a transaction and answers once it is on the disk.
     ///
     /// Writes that wait at the same time share a commit. If `work` returns an error, what it wrote
-    /// is undone and the others are not affected. A caller that stops waiting does not stop the
-    /// write.
+    /// is undone and the others are not affected; `work` may be run a second time for that, so it
+    /// must depend on nothing but the file and its own values, and must not change the schema. A
+    /// caller that stops waiting does not stop the write.
     pub async fn write<F, T, E>(&self, work: F) -> Result<T, E>
     where
-        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {

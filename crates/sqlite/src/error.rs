@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use helenus_model::{Failure, Kind};
+use helenus_model::{BackendError, Failure, Kind};
 use rusqlite::ffi;
 
 /// Why a file cannot be used as a store. The file is as it was.
@@ -196,6 +196,12 @@ impl Error {
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         Error::from_sqlite(&error)
+    }
+}
+
+impl From<Error> for BackendError {
+    fn from(error: Error) -> Self {
+        BackendError::new(error)
     }
 }
 

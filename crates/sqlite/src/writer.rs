@@ -1,8 +1,12 @@
 //! The one writer: a thread that puts all waiting writes into one commit.
 //!
 //! A commit costs a disk sync however much is in it, so whatever has queued up while the last one
-//! was synced goes into the next. Each write runs in a savepoint of its own; one that fails is
-//! undone alone. Nobody is answered before the commit has returned.
+//! was synced goes into the next. Nobody is answered before the commit has returned.
+//!
+//! A write that fails is undone alone. Most that fail have changed nothing yet (a conflict is seen
+//! before it is written), so the group first runs without savepoints, which would cost as much as
+//! a small write does. Only when a write fails half-way is the group undone and run again, each
+//! write in a savepoint of its own; that is why a write may run twice.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,26 +27,25 @@ pub(crate) trait Job: Send {
 
 /// A closure, what came of it, and who waits for that.
 pub(crate) struct Write<F, T, E> {
-    work: Option<F>,
+    work: F,
     outcome: Option<Result<T, E>>,
     reply: oneshot::Sender<Result<T, E>>,
 }
 
 impl<F, T, E> Write<F, T, E> {
     pub(crate) fn new(work: F, reply: oneshot::Sender<Result<T, E>>) -> Self {
-        Write { work: Some(work), outcome: None, reply }
+        Write { work, outcome: None, reply }
     }
 }
 
 impl<F, T, E> Job for Write<F, T, E>
 where
-    F: FnOnce(&Connection) -> Result<T, E> + Send,
+    F: Fn(&Connection) -> Result<T, E> + Send,
     T: Send,
     E: From<Error> + Send,
 {
     fn run(&mut self, connection: &Connection) -> bool {
-        let Some(work) = self.work.take() else { return false };
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(connection)))
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(connection)))
             .unwrap_or_else(|_| Err(E::from(Error::Panicked)));
         let keep = outcome.is_ok();
         self.outcome = Some(outcome);
@@ -104,51 +107,70 @@ fn commit_group(
 ) -> Result<(), Error> {
     group.push(first);
     execute(connection, "BEGIN IMMEDIATE")?;
-    let ran = run_group(connection, queue, group);
-    if let Err(error) = ran {
+    let ran = match run_together(connection, queue, group) {
+        Ok(true) => Ok(()),
+        Ok(false) => run_apart(connection, group),
+        Err(error) => Err(error),
+    };
+    let committed = ran.and_then(|()| {
+        execute(connection, "COMMIT").map_err(|error| match error {
+            Error::Io { message } => Error::CommitLost { message },
+            error => error,
+        })
+    });
+    if committed.is_err() {
         roll_back(connection);
-        return Err(error);
     }
-    match execute(connection, "COMMIT") {
-        Ok(()) => Ok(()),
-        Err(Error::Io { message }) => {
-            roll_back(connection);
-            Err(Error::CommitLost { message })
+    committed
+}
+
+/// Runs the group and whatever else is waiting; `false` if a write failed after it had changed
+/// something, and the transaction must not be committed.
+fn run_together(
+    connection: &Connection,
+    queue: &mut mpsc::Receiver<Box<dyn Job>>,
+    group: &mut Vec<Box<dyn Job>>,
+) -> Result<bool, Error> {
+    let mut next = 0;
+    loop {
+        while let Some(job) = group.get_mut(next) {
+            let before = connection.total_changes();
+            let kept = job.run(connection);
+            // After some errors, a full disk among them, SQLite ends the whole transaction.
+            if connection.is_autocommit() {
+                return Err(Error::Undone);
+            }
+            if !kept && connection.total_changes() != before {
+                return Ok(false);
+            }
+            next += 1;
         }
-        Err(error) => {
-            roll_back(connection);
-            Err(error)
+        if next >= GROUP_COMMIT_MAX {
+            return Ok(true);
+        }
+        match queue.try_recv() {
+            Ok(job) => group.push(job),
+            Err(_) => return Ok(true),
         }
     }
 }
 
-fn run_group(
-    connection: &Connection,
-    queue: &mut mpsc::Receiver<Box<dyn Job>>,
-    group: &mut Vec<Box<dyn Job>>,
-) -> Result<(), Error> {
-    let mut ran = 0;
-    loop {
-        for job in group.iter_mut().skip(ran) {
-            execute(connection, "SAVEPOINT job")?;
-            if !job.run(connection) {
-                // After some errors, a full disk among them, SQLite ends the whole transaction.
-                if connection.is_autocommit() {
-                    return Err(Error::Undone);
-                }
-                execute(connection, "ROLLBACK TO job")?;
-            }
-            execute(connection, "RELEASE job")?;
+/// Runs the group from the start, each write undone by itself if it fails.
+fn run_apart(connection: &Connection, group: &mut [Box<dyn Job>]) -> Result<(), Error> {
+    execute(connection, "ROLLBACK")?;
+    execute(connection, "BEGIN IMMEDIATE")?;
+    for job in group {
+        execute(connection, "SAVEPOINT job")?;
+        let kept = job.run(connection);
+        if connection.is_autocommit() {
+            return Err(Error::Undone);
         }
-        ran = group.len();
-        if ran >= GROUP_COMMIT_MAX {
-            return Ok(());
+        if !kept {
+            execute(connection, "ROLLBACK TO job")?;
         }
-        match queue.try_recv() {
-            Ok(job) => group.push(job),
-            Err(_) => return Ok(()),
-        }
+        execute(connection, "RELEASE job")?;
     }
+    Ok(())
 }
 
 fn execute(connection: &Connection, sql: &str) -> Result<(), Error> {

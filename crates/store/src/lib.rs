@@ -1,1 +1,14 @@
-//! Outbox, inbox, dispatch and event store: one contract, SQLite and Cassandra behind it.
+//! Outbox, inbox, dispatch store and event store: one contract, a folder per backend behind it.
+//!
+//! [`contract`] says what every backend promises and knows no driver; `tests/it` runs one
+//! conformance suite over all of them. Applications reach this through the `helenus` crate.
+
+#[cfg(feature = "cassandra")]
+pub mod cassandra;
+pub mod contract;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+mod ports;
+
+pub use ports::Ports;

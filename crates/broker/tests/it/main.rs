@@ -1,0 +1,7 @@
+//! One conformance suite over every broker.
+//!
+//! A promise is one function that takes a broker; the macro runs the list for one backend.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod conformance;

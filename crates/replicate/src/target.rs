@@ -1,0 +1,4 @@
+//! Where rows are replicated to; a folder per backend.
+
+#[cfg(feature = "postgres")]
+pub mod postgres;

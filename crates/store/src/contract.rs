@@ -1,0 +1,14 @@
+//! What a store promises, whatever it runs on.
+//!
+//! One small trait for each logical table, static dispatch, no driver type in any signature. Times
+//! are kept with the precision Cassandra's `timestamp` has: milliseconds.
+
+mod dispatch;
+mod inbox;
+mod outbox;
+
+pub use dispatch::{Backlog, Dispatch, Outcome, Pending, Report, Settled};
+/// Trouble with the backend itself, as opposed to what an operation refuses.
+pub use helenus_model::BackendError as Error;
+pub use inbox::{Inbox, Receipt, Received};
+pub use outbox::{EnqueueError, Enqueued, Outbox};

@@ -1,0 +1,76 @@
+//! The store in a SQLite file.
+//!
+//! One table holds a message for its whole life; what the seed's pending-dispatch table is for on
+//! Cassandra, a partial index does here, inside the same transaction.
+
+mod dispatch;
+mod inbox;
+mod outbox;
+mod rows;
+
+use std::path::Path;
+
+use helenus_model::Timestamp;
+use helenus_sqlite::{Component, Engine, OpenError, Options};
+
+use crate::Ports;
+pub use outbox::stage;
+
+/// Outbox, dispatch store and inbox in one file.
+///
+/// ```
+/// use helenus_model::{ChannelId, Message, MessageId, Payload, Timestamp};
+/// use helenus_store::contract::{Dispatch, Enqueued, Outbox};
+/// use helenus_store::{Ports, sqlite::SqliteStore};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("shop.db");
+/// let store = SqliteStore::open(&path, Ports::system()).await?;
+/// let message = Message::new(
+///     MessageId::new("order-1/placed")?,
+///     ChannelId::new("orders")?,
+///     "order.placed",
+///     Payload::json(&serde_json::json!({"total": 12})),
+///     Timestamp::EPOCH,
+/// );
+/// assert_eq!(store.enqueue(message.clone()).await?, Enqueued::Enqueued);
+/// assert_eq!(store.enqueue(message).await?, Enqueued::Duplicate);
+/// let due = store.read_pending(Timestamp::from_micros(i64::MAX), 10).await?;
+/// assert_eq!(due.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqliteStore {
+    engine: Engine,
+    ports: Ports,
+}
+
+/// The store's tables in the file.
+pub static COMPONENT: Component =
+    Component { name: "store", migrations: &[include_str!("sqlite/001-messages.sql")] };
+
+impl SqliteStore {
+    /// Opens the file, creates it where there is none.
+    pub async fn open(path: impl AsRef<Path>, ports: Ports) -> Result<Self, OpenError> {
+        let engine = Engine::open(path, Options::default(), &[&COMPONENT]).await?;
+        Ok(Self::on(engine, ports))
+    }
+
+    /// Uses a file that is open already, its [`COMPONENT`] up to date; this is how several parts
+    /// share one file.
+    pub fn on(engine: Engine, ports: Ports) -> Self {
+        SqliteStore { engine, ports }
+    }
+
+    /// The file.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    fn now(&self) -> Timestamp {
+        self.ports.clock.now()
+    }
+}

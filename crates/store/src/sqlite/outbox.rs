@@ -1,0 +1,85 @@
+//! Staging in the file: one insert, its uniqueness the idempotency.
+
+use helenus_model::{Message, Timestamp};
+use rusqlite::{Connection, named_params};
+
+use super::{SqliteStore, rows};
+use crate::contract::{EnqueueError, Enqueued, Outbox};
+
+impl Outbox for SqliteStore {
+    async fn enqueue(&self, message: Message) -> Result<Enqueued, EnqueueError> {
+        message.check()?;
+        let now = self.now();
+        self.engine.write(move |db| stage(db, &message, now)).await
+    }
+}
+
+/// Stages a message in the caller's transaction: it is staged if and only if that commits.
+pub fn stage(
+    transaction: &Connection,
+    message: &Message,
+    now: Timestamp,
+) -> Result<Enqueued, EnqueueError> {
+    message.check()?;
+    let hash = message.content_hash();
+    if insert(transaction, message, now, hash.as_bytes())? {
+        return Ok(Enqueued::Enqueued);
+    }
+    let known: Vec<u8> = transaction
+        .prepare_cached("SELECT content_hash FROM helenus_outbox_messages WHERE message_id = ?1")?
+        .query_row([message.message_id.as_str()], |row| row.get(0))?;
+    if known == hash.as_bytes() {
+        Ok(Enqueued::Duplicate)
+    } else {
+        Err(EnqueueError::ContentMismatch { message_id: message.message_id.clone() })
+    }
+}
+
+fn insert(
+    transaction: &Connection,
+    message: &Message,
+    now: Timestamp,
+    hash: &[u8],
+) -> rusqlite::Result<bool> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO helenus_outbox_messages
+             (message_id, channel_id, message_type, payload, content_type, correlation_id,
+              tenant_id, occurred_at_utc, created_at_utc, next_attempt_at_utc, headers_json,
+              metadata_json, ordering_key, deliver_at_utc, content_hash)
+         VALUES
+             (:message_id, :channel_id, :message_type, :payload, :content_type, :correlation_id,
+              :tenant_id, :occurred_at, :created_at, :next_attempt_at, :headers,
+              :metadata, :ordering_key, :deliver_at, :hash)
+         ON CONFLICT (message_id) DO NOTHING",
+    )?;
+    let rows = insert.execute(named_params! {
+        ":message_id": message.message_id.as_str(),
+        ":channel_id": message.channel_id.as_str(),
+        ":message_type": message.message_type,
+        ":payload": message.payload.bytes,
+        ":content_type": message.payload.content_type,
+        ":correlation_id": message.correlation_id,
+        ":tenant_id": message.tenant_id,
+        ":occurred_at": message.occurred_at.as_millis(),
+        ":created_at": now.as_millis(),
+        ":next_attempt_at": message.deliver_at.unwrap_or(now).as_millis(),
+        ":headers": rows::json(&message.headers),
+        ":metadata": rows::json(&message.metadata),
+        ":ordering_key": message.ordering_key,
+        ":deliver_at": message.deliver_at.map(Timestamp::as_millis),
+        ":hash": hash,
+    })?;
+    Ok(rows == 1)
+}
+
+impl From<helenus_sqlite::Error> for EnqueueError {
+    fn from(error: helenus_sqlite::Error) -> Self {
+        EnqueueError::Backend(error.into())
+    }
+}
+
+impl From<rusqlite::Error> for EnqueueError {
+    fn from(error: rusqlite::Error) -> Self {
+        helenus_sqlite::Error::from(error).into()
+    }
+}

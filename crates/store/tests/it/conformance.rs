@@ -1,0 +1,97 @@
+//! The list of promises, and the backends they hold for.
+
+mod dispatch;
+mod inbox;
+mod outbox;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_model::{ChannelId, ManualClock, Message, MessageId, Payload, SeededRandom, Timestamp};
+use helenus_store::Ports;
+
+/// The moment every test starts at: 2026-11-15T12:00:00Z.
+const START: Timestamp = Timestamp::from_millis(1_794_744_000_000);
+
+/// A store under test and the clock it reads.
+struct Fixture<S> {
+    store: S,
+    clock: Arc<ManualClock>,
+    /// Whatever must outlive the store: a temporary folder, a keyspace.
+    _keep: Box<dyn std::any::Any + Send + Sync>,
+}
+
+impl<S> Fixture<S> {
+    fn later(&self, duration: Duration) -> Timestamp {
+        self.clock.advance(duration);
+        helenus_model::Clock::now(&*self.clock)
+    }
+}
+
+fn ports() -> (Ports, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::at(START));
+    let random = Arc::new(SeededRandom::new(1));
+    (Ports { clock: Arc::clone(&clock) as _, random }, clock)
+}
+
+fn message(id: &str) -> Message {
+    Message::new(
+        MessageId::new(id).unwrap(),
+        ChannelId::new("orders").unwrap(),
+        "order.placed",
+        Payload::json(&serde_json::json!({ "id": id })),
+        START.minus(Duration::from_secs(1)),
+    )
+}
+
+/// Runs every promise against the store that `$setup` opens.
+macro_rules! conformance {
+    ($backend:ident, $setup:path) => {
+        mod $backend {
+            conformance!(@promises $setup, outbox:
+                a_staged_message_is_pending_with_all_its_fields,
+                staging_twice_stages_once,
+                other_content_under_a_known_id_is_refused,
+                an_invalid_message_is_refused_and_not_staged,
+                many_writers_of_one_id_stage_it_once,
+            );
+            conformance!(@promises $setup, dispatch:
+                pending_messages_come_in_staging_order,
+                a_read_is_bounded,
+                a_delayed_message_waits_for_its_time,
+                a_settled_message_is_not_pending,
+                a_failed_message_is_due_again_when_it_says,
+                a_started_attempt_is_counted,
+                a_settled_message_stays_settled,
+                a_report_on_nothing_says_so,
+                the_backlog_is_what_is_not_settled,
+            );
+            conformance!(@promises $setup, inbox:
+                a_message_is_marked_once,
+                a_receipt_has_all_its_fields,
+            );
+        }
+    };
+    (@promises $setup:path, $area:ident: $($promise:ident),+ $(,)?) => {
+        mod $area {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $promise() {
+                    $crate::conformance::$area::$promise(&$setup().await).await;
+                }
+            )+
+        }
+    };
+}
+
+#[cfg(feature = "sqlite")]
+async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
+    let dir = tempfile::tempdir().unwrap();
+    let (ports, clock) = ports();
+    let path = dir.path().join("store.db");
+    let store = helenus_store::sqlite::SqliteStore::open(path, ports).await.unwrap();
+    Fixture { store, clock, _keep: Box::new(dir) }
+}
+
+#[cfg(feature = "sqlite")]
+conformance!(sqlite, crate::conformance::open_sqlite);

@@ -1,0 +1,10 @@
+//! One conformance suite over every backend of the store.
+//!
+//! A promise is one function that takes a store; [`conformance!`](conformance::conformance) runs
+//! the list for one backend. A new backend is one more line at the end of `conformance.rs`.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod conformance;
+#[cfg(feature = "sqlite")]
+mod staging;

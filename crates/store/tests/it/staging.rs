@@ -1,0 +1,59 @@
+//! Staging inside the caller's own transaction: the embedded store's way to be atomic with it.
+
+use helenus_model::{ChannelId, Failure, Kind, Message, MessageId, Payload, Timestamp};
+use helenus_store::Ports;
+use helenus_store::contract::{Dispatch, EnqueueError, Error};
+use helenus_store::sqlite::{SqliteStore, stage};
+
+#[tokio::test]
+async fn a_message_is_staged_if_and_only_if_the_callers_transaction_commits() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path().join("shop.db"), Ports::system()).await.unwrap();
+    let mut shop = rusqlite::Connection::open(store.engine().path()).unwrap();
+    shop.execute_batch("CREATE TABLE orders (id TEXT PRIMARY KEY)").unwrap();
+
+    for (id, commit) in [("kept", true), ("undone", false)] {
+        let transaction = shop.transaction().unwrap();
+        transaction.execute("INSERT INTO orders VALUES (?1)", [id]).unwrap();
+        stage(&transaction, &message(id), Timestamp::EPOCH).unwrap();
+        if commit {
+            transaction.commit().unwrap();
+        } else {
+            transaction.rollback().unwrap();
+        }
+    }
+
+    let pending = store.read_pending(Timestamp::from_millis(1), 10).await.unwrap();
+    assert_eq!(pending.len(), 1);
+    assert_eq!(pending[0].message.message_id.as_str(), "kept");
+    let orders: i64 = shop.query_row("SELECT count(*) FROM orders", [], |row| row.get(0)).unwrap();
+    assert_eq!(orders, 1);
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_reported_with_its_message() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path().join("shop.db"), Ports::system()).await.unwrap();
+    let other = rusqlite::Connection::open(store.engine().path()).unwrap();
+    stage(&other, &message("m-1"), Timestamp::EPOCH).unwrap();
+    other.execute("UPDATE helenus_outbox_messages SET headers_json = '{'", []).unwrap();
+    let error = store.read_pending(Timestamp::from_millis(1), 10).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Corrupt);
+    assert!(error.to_string().contains("message m-1: headers_json"), "{error}");
+}
+
+#[test]
+fn errors_stay_small() {
+    assert!(size_of::<EnqueueError>() <= 64);
+    assert!(size_of::<Error>() <= 64);
+}
+
+fn message(id: &str) -> Message {
+    Message::new(
+        MessageId::new(id).unwrap(),
+        ChannelId::new("orders").unwrap(),
+        "order.placed",
+        Payload::json(&serde_json::json!({})),
+        Timestamp::EPOCH,
+    )
+}
