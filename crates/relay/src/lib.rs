@@ -1,1 +1,13 @@
-//! Outbox to broker: claim, publish, settle.
+//! Outbox to broker: read what is due, publish it, settle it.
+//!
+//! [`drain`] does this until nothing is due. Delivery is at least once: a crash between publishing
+//! and settling publishes again. Records carry the message id, so a consumer with an inbox takes
+//! each once.
+
+mod backoff;
+mod drain;
+mod record;
+
+pub use backoff::Backoff;
+pub use drain::{DrainError, Drained, drain};
+pub use record::record;

@@ -1,1 +1,7 @@
-//! Versioned tables: publish whole data sets, switch atomically, roll back, recycle.
+//! Versioned tables: whole data sets published side by side, one of them read.
+//!
+//! So far the rule that picks the version readers get; see [`route`].
+
+mod catalog;
+
+pub use catalog::{Status, TableVersion, route};

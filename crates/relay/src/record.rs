@@ -1,0 +1,77 @@
+//! What a staged message looks like in a topic.
+
+use helenus_broker::contract::NewRecord;
+use helenus_model::Message;
+
+/// The record of a message: its topic is the channel, its key the ordering key (else the id), its
+/// headers the message's own after those that name it. They are named as the CloudEvents binding
+/// for Kafka names them where that has a name.
+pub fn record(message: &Message) -> NewRecord {
+    let text = |text: &str| text.as_bytes().to_vec();
+    let mut headers = vec![
+        ("ce_specversion".to_owned(), text("1.0")),
+        ("ce_id".to_owned(), text(message.message_id.as_str())),
+        ("ce_type".to_owned(), text(&message.message_type)),
+        ("ce_source".to_owned(), text(&format!("helenus/{}", message.channel_id))),
+        ("ce_time".to_owned(), text(&message.occurred_at.to_string())),
+        ("content-type".to_owned(), text(&message.payload.content_type)),
+    ];
+    let optional = [
+        ("correlation_id", message.correlation_id.as_deref()),
+        ("tenant_id", message.tenant_id.as_deref()),
+    ];
+    for (name, value) in optional {
+        headers.extend(value.map(|value| (name.to_owned(), text(value))));
+    }
+    headers.extend(message.headers.iter().map(|(name, value)| (name.clone(), text(value))));
+    let key = message.ordering_key.as_deref().unwrap_or(message.message_id.as_str());
+    NewRecord {
+        topic: message.channel_id.to_string(),
+        key: Some(text(key)),
+        headers,
+        payload: message.payload.bytes.clone(),
+        timestamp: message.occurred_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use helenus_model::{ChannelId, MessageId, Payload, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_record_names_its_message() {
+        let message = Message {
+            correlation_id: Some("request-1".to_owned()),
+            headers: [("traceparent".to_owned(), "00-1-2-01".to_owned())].into(),
+            ..Message::new(
+                MessageId::new("m-1").unwrap(),
+                ChannelId::new("orders").unwrap(),
+                "order.placed",
+                Payload::json(&serde_json::json!(1)),
+                Timestamp::EPOCH,
+            )
+        };
+        let plain = record(&message);
+        assert_eq!((plain.topic.as_str(), plain.key.as_deref()), ("orders", Some(&b"m-1"[..])));
+        let header = |name: &str| {
+            let found = plain.headers.iter().find(|(header, _)| header == name);
+            found.map(|(_, value)| String::from_utf8(value.clone()).unwrap())
+        };
+        for (name, value) in [
+            ("ce_id", "m-1"),
+            ("ce_type", "order.placed"),
+            ("ce_time", "1970-01-01T00:00:00Z"),
+            ("content-type", "application/json"),
+            ("correlation_id", "request-1"),
+            ("traceparent", "00-1-2-01"),
+        ] {
+            assert_eq!(header(name).as_deref(), Some(value), "{name}");
+        }
+        assert_eq!(header("tenant_id"), None);
+
+        let keyed = Message { ordering_key: Some("order-1".to_owned()), ..message };
+        assert_eq!(record(&keyed).key.as_deref(), Some(&b"order-1"[..]));
+    }
+}
