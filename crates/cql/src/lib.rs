@@ -1,1 +1,4 @@
 //! placeholder
+pub mod lexer;
+pub mod parser;
+pub mod rewrite;
