@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use helenus_model::{Failure, Kind};
+
 /// A segment of the commit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -37,6 +39,20 @@ pub struct ListError {
     path: PathBuf,
     #[source]
     source: io::Error,
+}
+
+impl Failure for ListError {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "unreadable"
+    }
+
+    fn remedy(&self) -> Option<std::borrow::Cow<'static, str>> {
+        Some("name the node's cdc_raw_directory, readable for this user".into())
+    }
 }
 
 /// The segments in `folder`, oldest first. Other files are left alone.

@@ -1,3 +1,47 @@
-//! The `helenus` command.
+//! The `helenus` command: arguments → configuration → library call → output and exit code.
 
-fn main() {}
+mod args;
+mod commands;
+mod config;
+mod exit;
+mod logging;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use exit::{Failed, Outcome};
+use output::Output;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let output = Output::new(arguments.json);
+    match run(&arguments, &output) {
+        Ok(outcome) => outcome.into(),
+        Err(failed) => {
+            output.failure(&failed);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
+    match &arguments.command {
+        Command::Init(init) => return commands::init::run(init, output),
+        Command::Completions { shell } => return commands::shell::completions(*shell, output),
+        Command::Man { directory } => return commands::shell::man(directory.as_deref(), output),
+        Command::Demo(_) | Command::Doctor => {}
+    }
+    let config = config::load(arguments.config.as_deref());
+    logging::start(arguments, config.as_ref().ok());
+    let runtime = tokio::runtime::Runtime::new().map_err(Failed::system("start the runtime"))?;
+    runtime.block_on(async {
+        match &arguments.command {
+            Command::Demo(demo) => commands::demo::run(demo, output).await,
+            // A broken configuration is the first thing a doctor should speak of.
+            _ => commands::doctor::run(config, output).await,
+        }
+    })
+}

@@ -1,1 +1,76 @@
 //! Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
+//!
+//! This is the crate applications depend on. A backend is a URL; the code around it stays the
+//! same. Every part and every backend is a feature, all of them on by default.
+//!
+//! ```
+//! use helenus::store::{Dispatch, Outbox};
+//! use helenus::{Broker, ChannelId, Message, MessageId, Payload, Ports, Store};
+//! use helenus::broker::Broker as _;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let url = format!("sqlite:{}", dir.path().join("shop.db").display());
+//! let ports = Ports::system();
+//! let store = Store::open(&url.parse()?, ports.clone()).await?;
+//! let broker = Broker::open(&"embedded:".parse()?, &store)?;
+//! broker.create_topic("orders", 4).await?;
+//!
+//! let placed = Message::new(
+//!     MessageId::new("order-1/placed")?,
+//!     ChannelId::new("orders")?,
+//!     "order.placed",
+//!     Payload::json(&serde_json::json!({"total": 12})),
+//!     ports.clock.now(),
+//! );
+//! store.enqueue(placed).await?;
+//! let drained = helenus::relay::drain(&store, &broker, &*ports.clock, 100).await?;
+//! assert_eq!(drained.published, 1);
+//! # Ok(())
+//! # }
+//! ```
+
+#[cfg(feature = "sqlite")]
+mod open;
+
+#[cfg(feature = "sqlite")]
+pub mod interop;
+pub mod probe;
+
+pub use helenus_model::{
+    BackendError, ChannelId, Clock, EventId, Expected, Failure, InvalidId, InvalidMessage, Kind,
+    ManualClock, Message, MessageId, NewEvent, OperationId, Payload, Random, RecordedEvent,
+    SeededRandom, StreamId, SystemClock, SystemRandom, Timestamp, Version, backend,
+};
+#[cfg(feature = "sqlite")]
+pub use helenus_sqlite::{Inspection, OpenError};
+pub use helenus_store::Ports;
+#[cfg(feature = "sqlite")]
+pub use open::{Broker, BrokerOpenError, Store, StoreOpenError, inspect};
+
+/// What a store promises.
+pub mod store {
+    pub use helenus_store::contract::*;
+}
+
+/// What a broker promises.
+pub mod broker {
+    pub use helenus_broker::contract::*;
+    pub use helenus_broker::partition;
+}
+
+/// From the outbox to the broker.
+pub mod relay {
+    pub use helenus_relay::*;
+}
+
+/// From a node's `cdc_raw` to change events.
+pub mod capture {
+    pub use helenus_capture::*;
+}
+
+/// Versioned tables.
+pub mod versions {
+    pub use helenus_versions::*;
+}

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 
 use crate::readers::Readers;
-use crate::writer::{self, Job, Write};
+use crate::writer::{self, Request, Write};
 use crate::{Component, Error, OpenError, Options, open};
 
 /// An open store file. Cheap to clone; the file closes when the last clone is gone.
@@ -24,16 +24,10 @@ pub struct Engine {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    queue: mpsc::Sender<Box<dyn Job>>,
+    queue: mpsc::Sender<Request>,
     commits: watch::Receiver<u64>,
     readers: Arc<Readers>,
     writer: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl std::fmt::Debug for dyn Job {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Job")
-    }
 }
 
 impl Engine {
@@ -80,7 +74,8 @@ impl Engine {
         E: From<Error> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        if self.shared.queue.send(Box::new(Write::new(work, reply))).await.is_err() {
+        let request = Request::Write(Box::new(Write::new(work, reply)));
+        if self.shared.queue.send(request).await.is_err() {
             return Err(E::from(Error::Closed));
         }
         answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
@@ -108,12 +103,12 @@ impl Engine {
 
     /// Finishes what is queued, closes the file and waits until it is closed.
     ///
-    /// Other clones of this handle get [`Error::Closed`] for reads from then on; writes they send
-    /// are still taken until they are dropped, and this call waits for that.
-    pub async fn close(self) {
+    /// Other clones of this handle get [`Error::Closed`] from then on.
+    pub async fn close(&self) {
+        // Fails only if the writer has ended already.
+        drop(self.shared.queue.send(Request::Close).await);
         self.shared.readers.close().await;
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(self);
         if let Some(writer) = writer {
             let joined = spawn_blocking(move || writer.join()).await;
             if !matches!(joined, Ok(Ok(()))) {

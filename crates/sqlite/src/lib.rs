@@ -36,6 +36,7 @@
 
 mod engine;
 mod error;
+mod inspect;
 mod open;
 mod readers;
 mod schema;
@@ -43,6 +44,7 @@ mod writer;
 
 pub use engine::Engine;
 pub use error::{Error, OpenError};
+pub use inspect::{Inspection, inspect};
 pub use open::{APPLICATION_ID, Options};
 pub use rusqlite;
 pub use schema::Component;

@@ -49,8 +49,7 @@ pub(crate) fn open(
     options: &Options,
     components: &[&Component],
 ) -> Result<Connection, OpenError> {
-    refuse_network_file_system(path)?;
-    let is_new = refuse_foreign(path)?;
+    let is_new = refuse_unusable(path)?;
     let sqlite = |error: rusqlite::Error| OpenError::from_sqlite(path.to_owned(), &error);
 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -66,12 +65,7 @@ pub(crate) fn open(
         // Before the switch to WAL, so that the mark is in the file itself from the first commit.
         connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite)?;
     }
-    let found: i64 =
-        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(sqlite)?;
-    if found > FORMAT {
-        let (path, part) = (path.to_owned(), "file".to_owned());
-        return Err(OpenError::Newer { path, part, found, known: FORMAT });
-    }
+    let found = refuse_newer(&connection, path)?;
     configure_writer(&connection, options).map_err(sqlite)?;
     if found < FORMAT {
         connection.pragma_update(None, "user_version", FORMAT).map_err(sqlite)?;
@@ -107,6 +101,25 @@ pub(crate) fn open_reader(path: &Path, options: &Options) -> rusqlite::Result<Co
     connection.pragma_update(None, "query_only", true)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
+}
+
+/// Refuses what is not a store, by looking at it from outside; says whether the file is yet to be
+/// created.
+pub(crate) fn refuse_unusable(path: &Path) -> Result<bool, OpenError> {
+    refuse_network_file_system(path)?;
+    refuse_foreign(path)
+}
+
+/// Refuses a format this release does not know; returns the one found.
+pub(crate) fn refuse_newer(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+    let found = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|error| OpenError::from_sqlite(path.to_owned(), &error))?;
+    if found > FORMAT {
+        let (path, part) = (path.to_owned(), "file".to_owned());
+        return Err(OpenError::Newer { path, part, found, known: FORMAT });
+    }
+    Ok(found)
 }
 
 /// Looks at the header; says whether the file is yet to be created.

@@ -50,9 +50,8 @@ impl Readers {
     /// Waits for running reads, lets no more begin, and closes the connections.
     pub(crate) async fn close(&self) {
         let all = u32::try_from(self.options.readers.max(1)).unwrap_or(u32::MAX);
-        if let Ok(turns) = self.turns.acquire_many(all).await {
-            turns.forget();
-        }
+        // Fails only if it was closed before.
+        drop(self.turns.acquire_many(all).await);
         self.turns.close();
         self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

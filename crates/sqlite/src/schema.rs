@@ -62,6 +62,15 @@ pub(crate) fn migrate(
     transaction.commit().map_err(sqlite)
 }
 
+/// Refuses a file in which a part is newer than here.
+pub(crate) fn refuse_newer(
+    connection: &Connection,
+    path: &Path,
+    components: &[&Component],
+) -> Result<(), OpenError> {
+    pending(connection, path, components).map(drop)
+}
+
 /// The parts with migrations to run, each with the number already run.
 fn pending<'a>(
     connection: &Connection,

@@ -16,6 +16,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::Error;
 
+/// What reaches the writer.
+pub(crate) enum Request {
+    /// Something to write.
+    Write(Box<dyn Job>),
+    /// Finish what is queued, take no more, close the file.
+    Close,
+}
+
 /// A write waiting for its turn, its types erased.
 pub(crate) trait Job: Send {
     /// Runs the closure; says whether what it wrote shall be kept.
@@ -65,15 +73,20 @@ where
     }
 }
 
-/// The thread's loop. Ends when every [`crate::Engine`] handle is gone and the queue is empty.
+/// The thread's loop. Ends when it is told to close or every [`crate::Engine`] handle is gone, and
+/// the queue is empty.
 pub(crate) fn run(
     connection: Connection,
-    mut queue: mpsc::Receiver<Box<dyn Job>>,
+    mut queue: mpsc::Receiver<Request>,
     commits: &watch::Sender<u64>,
 ) {
     let mut stopped = false;
     let mut group: Vec<Box<dyn Job>> = Vec::new();
-    while let Some(first) = queue.blocking_recv() {
+    while let Some(request) = queue.blocking_recv() {
+        let Request::Write(first) = request else {
+            queue.close();
+            continue;
+        };
         if stopped {
             first.answer(Err(Error::Stopped));
             continue;
@@ -102,7 +115,7 @@ pub(crate) fn run(
 fn commit_group(
     connection: &Connection,
     first: Box<dyn Job>,
-    queue: &mut mpsc::Receiver<Box<dyn Job>>,
+    queue: &mut mpsc::Receiver<Request>,
     group: &mut Vec<Box<dyn Job>>,
 ) -> Result<(), Error> {
     group.push(first);
@@ -128,7 +141,7 @@ fn commit_group(
 /// something, and the transaction must not be committed.
 fn run_together(
     connection: &Connection,
-    queue: &mut mpsc::Receiver<Box<dyn Job>>,
+    queue: &mut mpsc::Receiver<Request>,
     group: &mut Vec<Box<dyn Job>>,
 ) -> Result<bool, Error> {
     let mut next = 0;
@@ -149,7 +162,8 @@ fn run_together(
             return Ok(true);
         }
         match queue.try_recv() {
-            Ok(job) => group.push(job),
+            Ok(Request::Write(job)) => group.push(job),
+            Ok(Request::Close) => queue.close(),
             Err(_) => return Ok(true),
         }
     }

@@ -173,7 +173,7 @@ async fn another_process_holding_the_lock_fails_the_write_and_not_the_engine() {
 }
 
 #[tokio::test]
-async fn a_closed_engine_finishes_what_was_queued() {
+async fn a_closed_engine_finishes_what_was_queued_and_takes_no_more() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store.db");
     let engine = open(&path).await;
@@ -184,7 +184,13 @@ async fn a_closed_engine_finishes_what_was_queued() {
     }));
     let (outcomes, ()) = tokio::join!(writes, engine.close());
     let applied = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-    assert_eq!(applied, 100);
+    for outcome in outcomes {
+        assert!(matches!(outcome, Ok(()) | Err(Error::Closed)), "{outcome:?}");
+    }
+    assert_eq!(insert_pair(&engine, 1_000).await, Err(Error::Closed));
+    let read = engine.read(|_| -> Result<(), Error> { Ok(()) }).await;
+    assert_eq!(read, Err(Error::Closed));
+    engine.close().await;
     let engine = open(&path).await;
-    assert_eq!(count(&engine).await, 200);
+    assert_eq!(count(&engine).await, i64::try_from(applied * 2).unwrap());
 }

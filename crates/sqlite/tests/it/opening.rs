@@ -5,7 +5,7 @@ use std::path::Path;
 
 use helenus_model::Failure;
 use helenus_sqlite::rusqlite::Connection;
-use helenus_sqlite::{Component, Engine, OpenError, Options};
+use helenus_sqlite::{Component, Engine, Inspection, OpenError, Options, inspect};
 
 use super::{PAIRS, count, insert_pair, open};
 
@@ -17,7 +17,36 @@ async fn refused(path: &Path) -> OpenError {
     assert_eq!(fs::read(path).ok(), before, "the file was touched");
     assert_eq!(error.applied(), Some(false));
     assert!(error.remedy().is_some());
+    if !matches!(error, OpenError::Locked { .. }) {
+        let seen = inspect(path, &[&PAIRS]).await.expect_err("refused by inspection too");
+        assert_eq!(seen.to_string(), error.to_string());
+    }
     error
+}
+
+#[tokio::test]
+async fn an_inspection_changes_nothing_and_finds_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    assert_eq!(inspect(&path, &[&PAIRS]).await.unwrap(), Inspection::Absent);
+    assert!(!path.try_exists().unwrap(), "an inspection created the file");
+
+    let engine = open(&path).await;
+    for id in 0..2_000 {
+        insert_pair(&engine, id).await.unwrap();
+    }
+    engine.close().await;
+    let sound = fs::read(&path).unwrap();
+    let bytes = sound.len() as u64;
+    assert_eq!(inspect(&path, &[&PAIRS]).await.unwrap(), Inspection::Sound { bytes });
+    assert_eq!(fs::read(&path).unwrap(), sound, "an inspection changed the file");
+
+    let mut damaged = sound;
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 64].fill(0xFF);
+    fs::write(&path, damaged).unwrap();
+    let error = inspect(&path, &[&PAIRS]).await.unwrap_err();
+    assert_eq!(error.code(), "corrupt", "{error}");
 }
 
 #[tokio::test]

@@ -1,0 +1,204 @@
+//! `helenus doctor`: looks at everything the configuration names, and changes none of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use helenus::backend::{
+    BrokerUrl, Endpoint, MetadataUrl, Reached, StoreUrl, TargetUrl, Unreachable,
+};
+use helenus::{Failure, Inspection, capture, inspect, probe};
+use serde::Serialize;
+
+use crate::config::{Config, ConfigError, Secret};
+use crate::exit::{Failed, Outcome};
+use crate::output::Output;
+
+/// How long a service may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Failed,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    status: Status,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
+        Finding { check, status: Status::Ok, detail: detail.into(), remedy: None }
+    }
+
+    fn failed(check: &'static str, error: &dyn Failure) -> Self {
+        let mut detail = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            detail.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        let remedy = error.remedy().map(Into::into);
+        Finding { check, status: Status::Failed, detail, remedy }
+    }
+
+    fn of_service(check: &'static str, url: &str, asked: Result<Reached, Unreachable>) -> Self {
+        match asked {
+            Ok(Reached { product, detail }) => {
+                Finding::ok(check, format!("{product} at {url} ({detail})"))
+            }
+            Err(error) => Finding::failed(check, &error),
+        }
+    }
+}
+
+pub(crate) async fn run(
+    config: Result<Config, ConfigError>,
+    output: &Output,
+) -> Result<Outcome, Failed> {
+    let findings = match config {
+        Err(error) => vec![Finding::failed("configuration", &error)],
+        Ok(config) => examine(config).await,
+    };
+    let healthy = findings.iter().all(|finding| finding.status == Status::Ok);
+    output.document(&serde_json::json!({ "healthy": healthy, "checks": findings }));
+    let rows = findings.iter().map(|finding| {
+        let status = match finding.status {
+            Status::Ok => "ok",
+            Status::Failed => "FAILED",
+        };
+        [finding.check.to_owned(), status.to_owned(), finding.detail.clone()]
+    });
+    output.table(["check", "status", "found"], rows.collect());
+    for finding in &findings {
+        if let Some(remedy) = &finding.remedy {
+            output.line(format!("{}: {remedy}", finding.check));
+        }
+    }
+    Ok(if healthy { Outcome::Done } else { Outcome::ChecksFailed })
+}
+
+async fn examine(config: Config) -> Vec<Finding> {
+    let mut findings = vec![Finding::ok("configuration", "every key is known and well-formed")];
+    findings.push(store(&config).await);
+    findings.push(broker(&config).await);
+    findings.push(metadata(&config).await);
+    findings.extend(target(&config).await);
+    if let Some(url) = &config.registry.url {
+        let asked = probe::registry(url, PATIENCE).await;
+        findings.push(Finding::of_service("registry", &url.to_string(), asked));
+    }
+    findings.extend(config.capture.cdc_raw.as_deref().map(cdc_raw));
+    findings
+}
+
+async fn store(config: &Config) -> Finding {
+    match &config.store.url {
+        StoreUrl::Sqlite(path) => file("store", path).await,
+        StoreUrl::Cassandra(endpoint) => {
+            let login = (&config.store.username, &config.store.password);
+            match with_login("store", endpoint, login) {
+                Ok(endpoint) => {
+                    let asked = probe::cassandra(&endpoint, PATIENCE).await;
+                    Finding::of_service("store", &config.store.url.to_string(), asked)
+                }
+                Err(finding) => finding,
+            }
+        }
+    }
+}
+
+async fn broker(config: &Config) -> Finding {
+    match &config.broker.url {
+        BrokerUrl::Embedded => Finding::ok("broker", "topics in the store's file"),
+        BrokerUrl::Kafka(endpoint) => {
+            let asked = probe::kafka(endpoint, PATIENCE).await;
+            Finding::of_service("broker", &config.broker.url.to_string(), asked)
+        }
+    }
+}
+
+async fn metadata(config: &Config) -> Finding {
+    match &config.metadata.url {
+        MetadataUrl::Embedded => Finding::ok("metadata", "tables in the store's file"),
+        MetadataUrl::Redis(endpoint) => {
+            let login = (&config.metadata.username, &config.metadata.password);
+            match with_login("metadata", endpoint, login) {
+                Ok(endpoint) => {
+                    let asked = probe::redis(&endpoint, PATIENCE).await;
+                    Finding::of_service("metadata", &config.metadata.url.to_string(), asked)
+                }
+                Err(finding) => finding,
+            }
+        }
+    }
+}
+
+async fn target(config: &Config) -> Option<Finding> {
+    Some(match config.target.url.as_ref()? {
+        TargetUrl::Sqlite(path) => file("target", path).await,
+        url @ TargetUrl::Postgres(endpoint) => {
+            let login = (&config.target.username, &config.target.password);
+            match with_login("target", endpoint, login) {
+                Ok(endpoint) => {
+                    let asked = probe::postgres(&endpoint, PATIENCE).await;
+                    Finding::of_service("target", &url.to_string(), asked)
+                }
+                Err(finding) => finding,
+            }
+        }
+    })
+}
+
+/// The endpoint with the user and the password the configuration keeps apart from the URL.
+fn with_login(
+    check: &'static str,
+    endpoint: &Endpoint,
+    (username, password): (&Option<String>, &Option<Secret>),
+) -> Result<Endpoint, Finding> {
+    let mut endpoint = endpoint.clone();
+    let password = match password.as_ref().map(Secret::reveal).transpose() {
+        Ok(password) => password,
+        Err(error) => {
+            let detail = match std::error::Error::source(&error) {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            };
+            let remedy = Some(format!("put the password where {check}.password says it is"));
+            return Err(Finding { check, status: Status::Failed, detail, remedy });
+        }
+    };
+    endpoint.set_credentials(username.clone(), password);
+    Ok(endpoint)
+}
+
+async fn file(check: &'static str, path: &Path) -> Finding {
+    match inspect(path).await {
+        Ok(Inspection::Absent) => {
+            Finding::ok(check, format!("{} will be created when first used", path.display()))
+        }
+        Ok(Inspection::Sound { bytes }) => {
+            Finding::ok(check, format!("{} is sound, {bytes} bytes", path.display()))
+        }
+        Err(error) => Finding::failed(check, &error),
+    }
+}
+
+fn cdc_raw(folder: &Path) -> Finding {
+    match capture::segments::list(folder) {
+        Ok(segments) => {
+            let unread = segments.iter().filter(|segment| segment.index.is_some()).count();
+            let all = segments.len();
+            let detail = format!("{}: {all} segments, {unread} with changes", folder.display());
+            Finding::ok("capture", detail)
+        }
+        Err(error) => Finding::failed("capture", &error),
+    }
+}

@@ -1,0 +1,133 @@
+//! `helenus.toml`: defaults, then the file, then the environment.
+//!
+//! `HELENUS_STORE__URL` overrides `store.url`, and so on for every key. A key nobody knows is
+//! refused with the nearest one that exists. Secrets come from the environment or from files of
+//! their own and are never printed.
+
+mod keys;
+mod load;
+mod secret;
+
+use std::path::PathBuf;
+
+use helenus::backend::{BrokerUrl, MetadataUrl, RegistryUrl, StoreUrl, TargetUrl};
+use serde::{Deserialize, Deserializer, de};
+
+pub(crate) use keys::template;
+pub(crate) use load::{ConfigError, load};
+pub(crate) use secret::Secret;
+
+/// Everything that can be configured; see [`template`] for what each key means.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+pub(crate) struct Config {
+    pub(crate) store: Store,
+    pub(crate) broker: Broker,
+    pub(crate) metadata: Metadata,
+    pub(crate) target: Target,
+    pub(crate) registry: Registry,
+    pub(crate) capture: Capture,
+    pub(crate) log: Log,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Store {
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) url: StoreUrl,
+    pub(crate) username: Option<String>,
+    pub(crate) password: Option<Secret>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Broker {
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) url: BrokerUrl,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Metadata {
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) url: MetadataUrl,
+    pub(crate) username: Option<String>,
+    pub(crate) password: Option<Secret>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Target {
+    #[serde(deserialize_with = "parsed_option")]
+    pub(crate) url: Option<TargetUrl>,
+    pub(crate) username: Option<String>,
+    pub(crate) password: Option<Secret>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Registry {
+    #[serde(deserialize_with = "parsed_option")]
+    pub(crate) url: Option<RegistryUrl>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Capture {
+    pub(crate) cdc_raw: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Log {
+    pub(crate) level: String,
+    pub(crate) format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Store { url: StoreUrl::Sqlite("helenus.db".into()), username: None, password: None }
+    }
+}
+
+impl Default for Broker {
+    fn default() -> Self {
+        Broker { url: BrokerUrl::Embedded }
+    }
+}
+
+impl Default for Metadata {
+    fn default() -> Self {
+        Metadata { url: MetadataUrl::Embedded, username: None, password: None }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { level: "warn".to_owned(), format: LogFormat::Text }
+    }
+}
+
+fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+}
+
+fn parsed_option<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    parsed(deserializer).map(Some)
+}

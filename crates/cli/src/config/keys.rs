@@ -1,0 +1,140 @@
+//! Every key with its meaning and its default: what `helenus init` writes, and what an unknown key
+//! is compared with.
+
+/// A section of the file.
+pub(super) struct Section {
+    pub(super) name: &'static str,
+    about: &'static str,
+    pub(super) keys: &'static [Key],
+}
+
+/// A key of a section.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    about: &'static str,
+    /// The value as it stands in the file; commented out where it is only an example.
+    value: &'static str,
+    is_default: bool,
+}
+
+const fn key(name: &'static str, value: &'static str, about: &'static str) -> Key {
+    Key { name, about, value, is_default: true }
+}
+
+const fn example(name: &'static str, value: &'static str, about: &'static str) -> Key {
+    Key { name, about, value, is_default: false }
+}
+
+const USERNAME: Key = example("username", "\"helenus\"", "User to log in as, if not in the URL.");
+const PASSWORD: Key = example(
+    "password",
+    "{ file = \"/run/secrets/password\" }",
+    "Where the password is: { file = \"PATH\" } or { env = \"NAME\" }. Never the password itself.",
+);
+
+pub(super) const SECTIONS: &[Section] = &[
+    Section {
+        name: "store",
+        about: "Where messages, receipts and events are kept.",
+        keys: &[
+            key(
+                "url",
+                "\"sqlite:helenus.db\"",
+                "A file (sqlite:PATH), or a cluster (cassandra://node1,node2:9042/keyspace).\n\
+                 Any network URL here takes ?tls=true and &ca_file=PATH.",
+            ),
+            USERNAME,
+            PASSWORD,
+        ],
+    },
+    Section {
+        name: "broker",
+        about: "Where messages are published to.",
+        keys: &[key(
+            "url",
+            "\"embedded:\"",
+            "Topics in the store's file (embedded:), or Kafka (kafka://broker1:9092,broker2).",
+        )],
+    },
+    Section {
+        name: "metadata",
+        about: "Where checkpoints, heartbeats and locks are shown.",
+        keys: &[
+            key(
+                "url",
+                "\"embedded:\"",
+                "Tables in the store's file (embedded:), or Redis (redis://host:6379/0).",
+            ),
+            USERNAME,
+            PASSWORD,
+        ],
+    },
+    Section {
+        name: "target",
+        about: "Where changes are replicated to.",
+        keys: &[
+            example(
+                "url",
+                "\"postgres://helenus@localhost/replica\"",
+                "PostgreSQL (postgres://user@host:5432/database), or a file (sqlite:PATH).",
+            ),
+            USERNAME,
+            PASSWORD,
+        ],
+    },
+    Section {
+        name: "registry",
+        about: "The schema registry, for Avro.",
+        keys: &[example(
+            "url",
+            "\"http://localhost:8081\"",
+            "Any registry that speaks Confluent's API, with its path.",
+        )],
+    },
+    Section {
+        name: "capture",
+        about: "Reading a node's commit log.",
+        keys: &[example(
+            "cdc_raw",
+            "\"/var/lib/cassandra/cdc_raw\"",
+            "The node's cdc_raw_directory.",
+        )],
+    },
+    Section {
+        name: "log",
+        about: "Log lines on stderr.",
+        keys: &[
+            key(
+                "level",
+                "\"warn\"",
+                "error, warn, info, debug or trace, also per part: \"info,helenus_relay=debug\".",
+            ),
+            key("format", "\"text\"", "text or json."),
+        ],
+    },
+];
+
+/// Every key as `section.key`.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    SECTIONS.iter().flat_map(|section| {
+        section.keys.iter().map(move |key| format!("{}.{}", section.name, key.name))
+    })
+}
+
+/// The file `helenus init` writes.
+pub(crate) fn template() -> String {
+    let mut text = "# Configuration of Helenus. Every key has a default or may be left out.\n\
+                    # The environment overrides the file: HELENUS_STORE__URL is store.url.\n"
+        .to_owned();
+    for section in SECTIONS {
+        text.push_str(&format!("\n# {}\n[{}]\n", section.about, section.name));
+        for key in section.keys {
+            for line in key.about.lines() {
+                text.push_str(&format!("# {line}\n"));
+            }
+            let mark = if key.is_default { "" } else { "# " };
+            text.push_str(&format!("{mark}{} = {}\n", key.name, key.value));
+        }
+    }
+    text
+}

@@ -1,0 +1,183 @@
+//! Reading the file and laying the environment over it.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use helenus::{Failure, Kind};
+use toml::{Table, Value};
+
+use super::{Config, keys, secret};
+
+/// The file that is read when none is named.
+const DEFAULT_FILE: &str = "helenus.toml";
+
+/// Variables beside `HELENUS_SECTION__KEY` that are ours.
+const NOT_KEYS: &[&str] = &["HELENUS_CONFIG"];
+
+/// Why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum ConfigError {
+    #[error("the configuration {} cannot be read", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the configuration {} is not valid TOML: {message}", path.display())]
+    Syntax { path: PathBuf, message: String },
+    #[error("unknown key {key} in {place}{}", suggestion(nearest.as_deref()))]
+    UnknownKey { key: String, place: String, nearest: Option<String> },
+    #[error("{place}: {message}")]
+    Value { place: String, message: String },
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
+}
+
+impl Failure for ConfigError {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "config"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            ConfigError::Unreadable { .. } => {
+                "check the path, or write one with `helenus init`".into()
+            }
+            _ => "mend the key; `helenus init` writes a file with every key explained".into(),
+        })
+    }
+}
+
+/// Reads `named`, or `helenus.toml` if it is there, and the environment.
+pub(crate) fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
+    let path = named.unwrap_or(Path::new(DEFAULT_FILE));
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(source) => return Err(ConfigError::Unreadable { path: path.to_owned(), source }),
+    };
+    parse(path, &text, std::env::vars_os())
+}
+
+fn parse(
+    path: &Path,
+    text: &str,
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Config, ConfigError> {
+    let file = path.display().to_string();
+    let mut table: Table = text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
+        path: path.to_owned(),
+        message: located(text, &error),
+    })?;
+    refuse_unknown(&table, &file)?;
+    // The file alone first, so that a wrong value is blamed on where it stands.
+    read(text.parse().unwrap_or_default(), &file)?;
+    let mut overridden = Vec::new();
+    for (name, value) in variables {
+        let (Some(name), value) = (name.to_str(), value.to_string_lossy()) else { continue };
+        if !name.starts_with("HELENUS_") || NOT_KEYS.contains(&name) {
+            continue;
+        }
+        let rest = name.trim_start_matches("HELENUS_").to_lowercase();
+        let Some((section, key)) = rest.split_once("__") else {
+            refuse_single_underscore(name, &rest)?;
+            continue;
+        };
+        lay_over(&mut table, name, section, key, &value)?;
+        overridden.push(name.to_owned());
+    }
+    read(table, &format!("the environment ({})", overridden.join(", ")))
+}
+
+fn read(table: Table, place: &str) -> Result<Config, ConfigError> {
+    table.try_into().map_err(|error: toml::de::Error| ConfigError::Value {
+        place: place.to_owned(),
+        message: error.message().to_owned(),
+    })
+}
+
+/// Line and what is wrong there, in one line of text.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', ", ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
+    }
+}
+
+fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
+    for (section, value) in table {
+        let Some(known) = keys::SECTIONS.iter().find(|known| known.name == section) else {
+            let names = keys::SECTIONS.iter().map(|section| section.name.to_owned());
+            return Err(unknown(section, place, names));
+        };
+        let Some(table) = value.as_table() else {
+            let message = format!("{section} is a section: write [{section}] and its keys below");
+            return Err(ConfigError::Value { place: place.to_owned(), message });
+        };
+        for key in table.keys() {
+            if !known.keys.iter().any(|known| known.name == key) {
+                return Err(unknown(&format!("{section}.{key}"), place, keys::names()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unknown(key: &str, place: &str, names: impl Iterator<Item = String>) -> ConfigError {
+    let nearest = names
+        .map(|name| (strsim::damerau_levenshtein(key, &name), name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.len() / 2)
+        .map(|(_, name)| name);
+    ConfigError::UnknownKey { key: key.to_owned(), place: place.to_owned(), nearest }
+}
+
+/// `HELENUS_STORE_URL` would otherwise be ignored without a word. Variables that begin with no
+/// section's name belong to others.
+fn refuse_single_underscore(variable: &str, rest: &str) -> Result<(), ConfigError> {
+    let meant = keys::names().find(|name| name.replace('.', "_") == rest);
+    match meant {
+        Some(name) => {
+            let nearest = format!("HELENUS_{}", name.replace('.', "__").to_uppercase());
+            let place = "the environment".to_owned();
+            Err(ConfigError::UnknownKey { key: variable.to_owned(), place, nearest: Some(nearest) })
+        }
+        None => Ok(()),
+    }
+}
+
+fn lay_over(
+    table: &mut Table,
+    variable: &str,
+    section: &str,
+    key: &str,
+    value: &str,
+) -> Result<(), ConfigError> {
+    let name = format!("{section}.{key}");
+    if !keys::names().any(|known| known == name) {
+        return Err(unknown(&name, variable, keys::names()));
+    }
+    let value = if key == "password" {
+        Value::Table(Table::from_iter([(secret::GIVEN.to_owned(), Value::from(value))]))
+    } else {
+        Value::from(value)
+    };
+    let entry = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+    if let Some(section) = entry.as_table_mut() {
+        section.insert(key.to_owned(), value);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Configuration as users write it, right and wrong.
+
+use secrecy::ExposeSecret;
+
+use super::super::{LogFormat, template};
+use super::*;
+
+fn parse_with(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    parse(Path::new("helenus.toml"), text, variables)
+}
+
+fn refused(text: &str, variables: &[(&str, &str)]) -> String {
+    parse_with(text, variables).unwrap_err().to_string()
+}
+
+#[test]
+fn what_init_writes_is_the_default_configuration() {
+    let written = parse_with(&template(), &[]).unwrap();
+    assert_eq!(format!("{written:?}"), format!("{:?}", Config::default()));
+}
+
+#[test]
+fn every_key_init_explains_exists() {
+    // With its examples switched on, the template must still be readable.
+    let examples: String = template()
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.contains(" = ") && !rest.contains(". ") => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let config = parse_with(&examples, &[]).unwrap();
+    assert!(config.target.url.is_some() && config.registry.url.is_some(), "{examples}");
+    assert!(config.capture.cdc_raw.is_some() && config.store.password.is_some(), "{examples}");
+}
+
+#[test]
+fn the_environment_overrides_the_file() {
+    let text = "[store]\nurl = \"sqlite:file.db\"\n[log]\nformat = \"text\"";
+    let variables = [
+        ("HELENUS_STORE__URL", "sqlite:other.db"),
+        ("HELENUS_LOG__FORMAT", "json"),
+        ("HELENUS_STORE__PASSWORD", "hush"),
+        ("HELENUS_CONFIG", "ignored"),
+        ("PATH", "ignored"),
+    ];
+    let config = parse_with(text, &variables).unwrap();
+    assert_eq!(config.store.url.to_string(), "sqlite:other.db");
+    assert_eq!(config.log.format, LogFormat::Json);
+    let password = config.store.password.as_ref().unwrap().reveal().unwrap();
+    assert_eq!(password.expose_secret(), "hush");
+    assert!(!format!("{config:?}").contains("hush"));
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_one() {
+    for (text, words) in [
+        ("[store]\nulr = \"x\"", "unknown key store.ulr in helenus.toml; did you mean store.url?"),
+        ("[stroe]\nurl = \"x\"", "unknown key stroe in helenus.toml; did you mean store?"),
+        ("[log]\nzzzzzzzzzzzzzzz = 1", "unknown key log.zzzzzzzzzzzzzzz in helenus.toml"),
+    ] {
+        assert_eq!(refused(text, &[]), words);
+    }
+    assert_eq!(
+        refused("", &[("HELENUS_STORE__UR", "x")]),
+        "unknown key store.ur in HELENUS_STORE__UR; did you mean store.url?"
+    );
+    assert_eq!(
+        refused("", &[("HELENUS_STORE_URL", "x")]),
+        "unknown key HELENUS_STORE_URL in the environment; did you mean HELENUS_STORE__URL?"
+    );
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_its_place() {
+    let error = refused("[store]\nurl = \"mysql://x\"", &[]);
+    assert!(error.starts_with("helenus.toml: unknown scheme 'mysql:'"), "{error}");
+    let error = refused("", &[("HELENUS_BROKER__URL", "rabbit://x")]);
+    assert!(error.starts_with("the environment (HELENUS_BROKER__URL): unknown scheme"), "{error}");
+    let error = refused("store = 1", &[]);
+    assert!(error.contains("write [store]"), "{error}");
+    let error = refused("[log]\nformat = \"xml\"", &[]);
+    assert!(error.contains("unknown variant `xml`"), "{error}");
+}
+
+#[test]
+fn text_that_is_not_toml_is_refused_with_its_line() {
+    let error = refused("[store]\nurl = ", &[]);
+    assert!(
+        error.starts_with("the configuration helenus.toml is not valid TOML: line 2"),
+        "{error}"
+    );
+    assert!(!error.contains('\n'), "{error}");
+}
+
+#[test]
+fn a_password_in_the_file_is_refused_and_not_repeated() {
+    let error = refused("[store]\npassword = \"hush\"", &[]);
+    assert!(error.contains("a password must not stand in the file"), "{error}");
+    assert!(!error.contains("hush"), "{error}");
+    let error = refused("[store]\npassword = { file = \"a\", env = \"b\" }", &[]);
+    assert!(error.contains("in one place, not in two"), "{error}");
+    let error = refused("[store]\npassword = { vault = \"a\" }", &[]);
+    assert!(error.contains("expected `file` or `env`"), "{error}");
+}
+
+#[test]
+fn a_password_is_read_from_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("password");
+    let text = format!("[store]\npassword = {{ file = \"{}\" }}", path.display());
+    let secret = parse_with(&text, &[]).unwrap().store.password.unwrap();
+    assert!(secret.reveal().unwrap_err().to_string().contains("cannot be read"));
+    std::fs::write(&path, "hush\n").unwrap();
+    assert_eq!(secret.reveal().unwrap().expose_secret(), "hush");
+    let missing = super::super::Secret::Environment("HELENUS_TEST_NO_SUCH".to_owned());
+    assert!(missing.reveal().unwrap_err().to_string().contains("is not set"));
+}

@@ -1,0 +1,26 @@
+//! Log lines on stderr. Payloads and secrets are never logged at info level or above.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt;
+
+use crate::args::{Arguments, LogFormat};
+use crate::config::Config;
+
+/// Starts logging as arguments and configuration ask; `HELENUS_LOG__LEVEL` may hold a filter such
+/// as `helenus_relay=debug`.
+pub(crate) fn start(arguments: &Arguments, config: Option<&Config>) {
+    let level = config.map_or("warn", |config| config.log.level.as_str());
+    let filter =
+        EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(level);
+    let json = match arguments.log_format {
+        Some(format) => format == LogFormat::Json,
+        None => config.is_some_and(|config| config.log.format == crate::config::LogFormat::Json),
+    };
+    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json {
+        builder.json().init();
+    } else {
+        builder.with_target(false).init();
+    }
+}

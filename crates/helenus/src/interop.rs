@@ -1,0 +1,36 @@
+//! Where the caller's own driver objects come in. Nothing else in this crate names a driver type.
+
+/// Staging inside the caller's own SQLite transaction.
+///
+/// ```
+/// use helenus::{ChannelId, Message, MessageId, Payload, Ports, Store, Timestamp};
+/// use helenus::interop::rusqlite::stage;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("shop.db");
+/// # let url = format!("sqlite:{}", path.display());
+/// let store = Store::open(&url.parse()?, Ports::system()).await?; // makes the outbox table
+/// let mut shop = rusqlite::Connection::open(&path)?;
+/// shop.execute_batch("CREATE TABLE orders (id TEXT PRIMARY KEY)")?;
+///
+/// let message = Message::new(
+///     MessageId::new("order-1/placed")?,
+///     ChannelId::new("orders")?,
+///     "order.placed",
+///     Payload::json(&serde_json::json!({})),
+///     Timestamp::EPOCH,
+/// );
+/// let transaction = shop.transaction()?;
+/// transaction.execute("INSERT INTO orders VALUES ('order-1')", [])?;
+/// stage(&transaction, &message, Timestamp::EPOCH)?;
+/// transaction.commit()?; // both, or neither
+/// # drop(store);
+/// # Ok(())
+/// # }
+/// ```
+pub mod rusqlite {
+    pub use ::rusqlite::{Connection, Transaction};
+    pub use helenus_store::sqlite::stage;
+}
