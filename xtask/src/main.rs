@@ -1,3 +1,94 @@
-//! Tasks of the repository.
+//! The tasks of the repository: `cargo xtask COMMAND`.
+//!
+//! Plain Rust with few dependencies, because it is built before anything else: before the system
+//! packages it installs, and again on every CI run.
 
-fn main() {}
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a terminal program for developers: it prints, owns real time and reads its own tables"
+)]
+
+mod arguments;
+mod packages;
+mod phases;
+mod services;
+mod test;
+
+use std::process::{self, ExitCode};
+
+use arguments::{Arguments, UsageError};
+use helenus_testkit::services::workspace;
+
+/// A command: its name, what it does in a line, its help, and its code.
+struct Command {
+    name: &'static str,
+    summary: &'static str,
+    help: &'static str,
+    run: fn(Arguments) -> anyhow::Result<ExitCode>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "services",
+        summary: "start, stop and list real services",
+        help: services::HELP,
+        run: services::run,
+    },
+    Command {
+        name: "test",
+        summary: "run all tests against real services",
+        help: test::HELP,
+        run: test::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_env();
+    match dispatch(&mut arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn dispatch(arguments: &mut Arguments) -> anyhow::Result<ExitCode> {
+    let Some(name) = arguments.next() else {
+        eprint!("{}", overview());
+        return Ok(ExitCode::from(2));
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        print!("{}", overview());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let command = COMMANDS
+        .iter()
+        .find(|command| command.name == name)
+        .ok_or_else(|| arguments::unknown("command", &name, COMMANDS.iter().map(|c| c.name)))?;
+    if arguments.asks_for_help() {
+        print!("{}", command.help);
+        return Ok(ExitCode::SUCCESS);
+    }
+    (command.run)(std::mem::take(arguments))
+}
+
+/// The cargo that runs us, at the root of the workspace.
+fn cargo() -> process::Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = process::Command::new(program);
+    command.current_dir(workspace());
+    command
+}
+
+fn overview() -> String {
+    let mut text = String::from("Usage: cargo xtask COMMAND\n\nCommands:\n");
+    for command in COMMANDS {
+        text.push_str(&format!("  {:<10} {}\n", command.name, command.summary));
+    }
+    text.push_str("\n`cargo xtask COMMAND --help` says more.\n");
+    text
+}

@@ -1,0 +1,168 @@
+//! `cargo xtask services up|down|status`.
+
+use std::process::ExitCode;
+
+use helenus_testkit::services::{self, Service, Spec, StartedBy, Status, Up, sweep_private};
+use serde_json::json;
+
+use crate::arguments::{Arguments, unknown, usage};
+
+pub(crate) const HELP: &str = "\
+Usage: cargo xtask services up [--only NAME…] [--nodes 1|3] [--keep]
+       cargo xtask services down [--only NAME…]
+       cargo xtask services status [--json]
+
+Real services as plain processes under target/services/, each with its pid, ports and log on
+record in target/services/NAME/service.json. What is already up is reused.
+
+  --only NAME…   these services: cassandra, cassandra41, cassandra40, cluster3, kafka, registry,
+                 postgres, redis. Without it, up starts cassandra, kafka, registry, postgres and
+                 redis, and down stops everything.
+  --nodes 3      a three-node cluster (cluster3) in place of the single Cassandra
+  --keep         keep the data of the last run; without it a service starts empty
+  --json         records as JSON
+";
+
+/// Runs the command.
+pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let word = arguments.next().ok_or_else(|| usage("services what? one of: up, down, status"))?;
+    match word.as_str() {
+        "up" => up(arguments),
+        "down" => down(arguments),
+        "status" => status(arguments),
+        _ => Err(unknown("action", &word, ["up", "down", "status"])),
+    }
+}
+
+fn up(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let mut chosen = Vec::new();
+    let mut cluster = false;
+    let mut keep_data = false;
+    while let Some(word) = arguments.next() {
+        match word.as_str() {
+            "--only" => chosen.extend(named(&arguments.values("--only")?)?),
+            "--keep" => keep_data = true,
+            "--nodes" => match arguments.value("--nodes")?.as_str() {
+                "1" => cluster = false,
+                "3" => cluster = true,
+                other => return Err(unknown("number of nodes", other, ["1", "3"])),
+            },
+            _ => return Err(unknown("option", &word, ["--only", "--nodes", "--keep"])),
+        }
+    }
+    if chosen.is_empty() {
+        chosen.extend(Service::SINGLE_NODE);
+    }
+    if cluster {
+        for service in &mut chosen {
+            if *service == Service::Cassandra {
+                *service = Service::Cluster3;
+            }
+        }
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    let specs: Vec<Spec> = chosen.into_iter().map(Spec::of).collect();
+    services::up(&specs, Up { started_by: StartedBy::Up, keep_data })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn down(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let mut chosen = Vec::new();
+    while let Some(word) = arguments.next() {
+        match word.as_str() {
+            "--only" => chosen.extend(named(&arguments.values("--only")?)?),
+            _ => return Err(unknown("option", &word, ["--only"])),
+        }
+    }
+    if chosen.is_empty() {
+        chosen.extend(Service::ALL);
+        let left_behind = sweep_private()?;
+        if left_behind > 0 {
+            eprintln!("{left_behind} private instances of killed tests stopped");
+        }
+    }
+    let stopped = services::down(&chosen, None)?;
+    for service in &stopped {
+        let seconds = service.took.as_secs_f64();
+        eprintln!("{:<24} stopped in {seconds:.1} s", service.service.name());
+    }
+    if stopped.is_empty() {
+        eprintln!("nothing was running");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let mut as_json = false;
+    while let Some(word) = arguments.next() {
+        match word.as_str() {
+            "--json" => as_json = true,
+            _ => return Err(unknown("option", &word, ["--json"])),
+        }
+    }
+    let statuses = services::status()?;
+    if as_json {
+        let list: Vec<_> = statuses
+            .iter()
+            .map(|status| {
+                json!({
+                    "name": status.service.name(),
+                    "state": state(status),
+                    "record": status.record,
+                })
+            })
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&list)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!(
+        "{:<12} {:<8} {:<14} {:>8} {:<6} address and log",
+        "service", "state", "version", "pid", "by"
+    );
+    for status in &statuses {
+        print_row(status);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `up`; `broken` when a process is dead or silent without having been stopped; `down`.
+fn state(status: &Status) -> &'static str {
+    match &status.record {
+        _ if status.is_up => "up",
+        Some(record) if record.ready || record.is_alive() => "broken",
+        _ => "down",
+    }
+}
+
+fn print_row(status: &Status) {
+    let (name, state) = (status.service.name(), state(status));
+    let Some(record) = status.record.as_ref().filter(|_| state != "down") else {
+        println!("{name:<12} {state}");
+        return;
+    };
+    let by = match record.started_by {
+        StartedBy::Up => "up",
+        StartedBy::Test => "test",
+    };
+    for node in &record.nodes {
+        let pid = node.process.map_or_else(String::new, |process| process.pid.to_string());
+        let (host, port, log) = (&node.host, node.port, node.log.display());
+        println!(
+            "{name:<12} {state:<8} {:<14} {pid:>8} {by:<6} {host}:{port}  {log}",
+            record.version
+        );
+    }
+}
+
+/// The services of these names.
+pub(crate) fn named(names: &[String]) -> anyhow::Result<Vec<Service>> {
+    names
+        .iter()
+        .flat_map(|word| word.split(','))
+        .map(|name| {
+            Service::from_name(name)
+                .ok_or_else(|| unknown("service", name, Service::ALL.map(Service::name)))
+        })
+        .collect()
+}
