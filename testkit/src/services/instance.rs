@@ -1,10 +1,12 @@
 //! A private service of one test: to kill, pause, fill or misconfigure.
 //!
-//! It lives in `target/services/private/NAME-PID/` and ends with the test. A test process that is
-//! itself killed leaves it behind; [`sweep_private`] finds it by the owner's pid and start time.
+//! It lives in `target/services/private/NAME-PID-COUNT/` and ends with the test. A test process that is
+//! itself killed leaves it behind; [`sweep_private`] finds it by the owner's pid and start time. After a
+//! test that panics its directory moves to `target/services/failed/`, until the next test run.
 
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::start::{self, Plan};
 use super::{
@@ -13,6 +15,9 @@ use super::{
 };
 
 const OWNER_FILE: &str = "owner";
+
+/// Keeps instances of the same name apart.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// A running private service; stopped and removed when dropped.
 #[derive(Debug)]
@@ -27,7 +32,8 @@ impl Instance {
     /// Starts the service on ports of its own and waits until it answers.
     pub fn start(spec: Spec) -> Result<Self> {
         let owner = ProcessId::own().ok_or_else(|| Error::new("cannot read /proc"))?;
-        let directory = private_root().join(format!("{}-{}", spec.name, owner.pid));
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory = private_root().join(format!("{}-{}-{count}", spec.name, owner.pid));
         files::remove_tree(&directory)?;
         std::fs::create_dir_all(&directory)
             .or_fail(|| format!("create {}", directory.display()))?;
@@ -156,12 +162,20 @@ impl Drop for Instance {
                 eprintln!("{}: {error}", self.spec.name);
             }
         }
-        if std::thread::panicking() {
-            eprintln!("{}: logs are kept in {}", self.spec.name, self.directory.display());
-        } else if let Err(error) = files::remove_tree(&self.directory) {
+        let cleared = if std::thread::panicking() {
+            keep_for_inspection(&self.directory)
+        } else {
+            files::remove_tree(&self.directory)
+        };
+        if let Err(error) = cleared {
             eprintln!("{}: {error}", self.spec.name);
         }
     }
+}
+
+/// Removes what failed tests left for inspection.
+pub fn clear_failed() -> Result<()> {
+    files::remove_tree(&failed_root())
 }
 
 /// Stops and removes private instances whose test process is gone. Says how many ran.
@@ -183,6 +197,19 @@ pub fn sweep_private() -> Result<usize> {
         files::remove_tree(&directory)?;
     }
     Ok(ran)
+}
+
+fn keep_for_inspection(directory: &Path) -> Result<()> {
+    let Some(name) = directory.file_name() else { return Ok(()) };
+    let kept = failed_root().join(name);
+    std::fs::create_dir_all(failed_root()).or_fail(|| "create a directory".to_owned())?;
+    std::fs::rename(directory, &kept).or_fail(|| format!("write {}", kept.display()))?;
+    eprintln!("the service's data and log are kept in {}", kept.display());
+    Ok(())
+}
+
+fn failed_root() -> PathBuf {
+    root().join("failed")
 }
 
 fn private_root() -> PathBuf {

@@ -118,6 +118,9 @@ fn cluster_id() -> Result<String> {
         .or_fail(|| "read random bytes".to_owned())?;
     let bits = u128::from_str_radix(&uuid.trim().replace('-', ""), 16)
         .or_fail(|| "read random bytes".to_owned())?;
+    // An id that starts with a dash would be taken for an option; the first half of the alphabet
+    // holds letters only.
+    let bits = bits & !(1 << 127);
     let id = (0..22).map(|position: u32| {
         let index = if position < 21 { bits >> (122 - 6 * position) } else { bits << 4 } & 63;
         usize::try_from(index).map_or('A', |index| char::from(ALPHABET[index]))
@@ -134,6 +137,7 @@ mod tests {
         let (one, two) = (cluster_id().expect("an id"), cluster_id().expect("an id"));
         assert_eq!(one.len(), 22);
         assert_ne!(one, two);
+        assert!((0..200).all(|_| !cluster_id().expect("an id").starts_with('-')));
         assert!(one.ends_with(['A', 'Q', 'g', 'w']), "two bits remain: {one}");
     }
 }

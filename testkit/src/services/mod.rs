@@ -36,7 +36,7 @@ pub mod versions;
 use std::path::{Path, PathBuf};
 
 pub use error::{Context, Error, Result};
-pub use instance::{Instance, sweep_private};
+pub use instance::{Instance, clear_failed, sweep_private};
 pub use java::java17;
 pub use lookup::{Endpoint, Registry, chromium};
 pub use postgres::bin_directory as postgres_bin_directory;

@@ -29,6 +29,8 @@ pub struct Status {
     pub record: Option<Record>,
     /// Whether it runs and answers now.
     pub is_up: bool,
+    /// Whether a process of it runs, answering or not.
+    pub is_running: bool,
 }
 
 /// A service that `down` stopped.
@@ -88,13 +90,16 @@ pub fn down(services: &[Service], started_by: Option<StartedBy>) -> Result<Vec<S
 }
 
 /// What is known of every service.
-pub fn status() -> Result<Vec<Status>> {
+#[must_use]
+pub fn status() -> Vec<Status> {
     Service::ALL
         .into_iter()
         .map(|service| {
-            let record = Record::load(&directory(service))?;
+            let record = Record::load(&directory(service)).unwrap_or_default();
             let is_up = record.as_ref().is_some_and(|record| start::is_up(service, record));
-            Ok(Status { service, record, is_up })
+            let is_running =
+                node_directories(service).iter().any(|node| process::running_in(node).is_some());
+            Status { service, record, is_up, is_running }
         })
         .collect()
 }
@@ -156,13 +161,21 @@ fn down_one(service: Service, started_by: Option<StartedBy>) -> Result<Option<St
 
 /// Stops every process of the service, whoever started it. Says whether there was one.
 fn stop_processes(service: Service) -> Result<bool> {
-    let count = service.hosts().len();
+    let directories = node_directories(service);
+    // All are asked before the first is waited for: a node that drains takes its time.
+    for process in directories.iter().filter_map(|node| process::running_in(node)) {
+        process.signal(service.stop_signal())?;
+    }
     let mut ran = false;
-    for index in 0..count {
-        let directory = node_directory(&directory(service), count, index);
-        ran |= process::stop_in(&directory, service.stop_signal())?;
+    for node in &directories {
+        ran |= process::stop_in(node, service.stop_signal())?;
     }
     Ok(ran)
+}
+
+fn node_directories(service: Service) -> Vec<PathBuf> {
+    let count = service.hosts().len();
+    (0..count).map(|index| node_directory(&directory(service), count, index)).collect()
 }
 
 fn say(service: Service, record: &Record, what: &str) {
