@@ -53,6 +53,8 @@ if [ ! -e "$policy" ] || grep -q "$mark" "$policy"; then
   chmod 755 "$policy"
 fi
 apt='apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3'
+# An earlier installation may have been killed half-way.
+dpkg --configure -a
 $apt update
 case " $* " in *' postgresql '*)
   if [ ! -e /etc/postgresql-common/createcluster.conf ]; then

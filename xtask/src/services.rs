@@ -101,7 +101,7 @@ fn status(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
             _ => return Err(unknown("option", &word, ["--json"])),
         }
     }
-    let statuses = services::status()?;
+    let statuses = services::status();
     if as_json {
         let list: Vec<_> = statuses
             .iter()
@@ -126,11 +126,12 @@ fn status(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `up`; `broken` when a process is dead or silent without having been stopped; `down`.
+/// `up`; `broken` when it died without being stopped, or runs without answering; `down`.
 fn state(status: &Status) -> &'static str {
     match &status.record {
         _ if status.is_up => "up",
-        Some(record) if record.ready || record.is_alive() => "broken",
+        Some(record) if record.ready => "broken",
+        _ if status.is_running => "broken",
         _ => "down",
     }
 }

@@ -9,7 +9,7 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, bail};
 use helenus_testkit::services::{
-    self, DIRECTORY_VARIABLE, Service, Spec, StartedBy, Up, sweep_private,
+    self, DIRECTORY_VARIABLE, Service, Spec, StartedBy, Up, clear_failed, sweep_private,
 };
 
 use crate::arguments::{Arguments, unknown};
@@ -78,6 +78,7 @@ fn only_run() -> anyhow::Result<File> {
 
 fn services_up() -> anyhow::Result<()> {
     sweep_private()?;
+    clear_failed()?;
     let specs = Service::SINGLE_NODE.map(Spec::of);
     services::up(&specs, Up { started_by: StartedBy::Test, keep_data: false })?;
     Ok(())
