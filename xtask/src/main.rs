@@ -12,10 +12,14 @@
 )]
 
 mod arguments;
+mod ci;
+mod measure;
+mod metadata;
 mod packages;
 mod phases;
 mod services;
 mod test;
+mod tidy;
 
 use std::process::{self, ExitCode};
 
@@ -32,16 +36,40 @@ struct Command {
 
 const COMMANDS: &[Command] = &[
     Command {
+        name: "test",
+        summary: "run all tests against real services",
+        help: test::HELP,
+        run: test::run,
+    },
+    Command {
+        name: "ci",
+        summary: "run everything a change must pass",
+        help: ci::HELP,
+        run: ci::run,
+    },
+    Command {
         name: "services",
         summary: "start, stop and list real services",
         help: services::HELP,
         run: services::run,
     },
     Command {
-        name: "test",
-        summary: "run all tests against real services",
-        help: test::HELP,
-        run: test::run,
+        name: "tidy",
+        summary: "check layers, sources and licences",
+        help: tidy::HELP,
+        run: tidy::run,
+    },
+    Command {
+        name: "bench",
+        summary: "measure one scenario",
+        help: measure::BENCH_HELP,
+        run: measure::bench,
+    },
+    Command {
+        name: "proof",
+        summary: "run reliability proofs at full size",
+        help: measure::PROOF_HELP,
+        run: measure::proof,
     },
 ];
 

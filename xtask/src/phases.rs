@@ -35,4 +35,14 @@ impl Phases {
             all.map(|(name, time)| format!("{name} {:.1} s", time.as_secs_f64())).collect();
         words.join(", ")
     }
+
+    /// The time each step took, a row each, in the order they ran.
+    pub(crate) fn table(&self) -> String {
+        let rows = self.done.iter().map(|(name, time)| row(name, *time));
+        rows.chain([row("total", self.begun.elapsed())]).collect()
+    }
+}
+
+fn row(name: &str, time: Duration) -> String {
+    format!("{:>8.1} s  {name}\n", time.as_secs_f64())
 }
