@@ -39,8 +39,9 @@ const DRIVERS: [(&str, &[(&str, &str)]); 5] = [
         &[
             ("sqlite", ""),
             ("store", "sqlite"),
-            ("broker", "sqlite"),
+            ("broker", "embedded"),
             ("replicate", "sqlite"),
+            ("replicate", "embedded"),
             ("versions", "sqlite"),
             ("helenus", "interop"),
         ],
