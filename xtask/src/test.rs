@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, bail};
 use helenus_testkit::services::{
@@ -29,6 +29,8 @@ up` are used and left running.
   cargo xtask test -- -p helenus-store            one package
   cargo xtask test -- -- --nocapture some_test    arguments for the test binaries
 ";
+
+const ALL_FEATURES: &[&str] = &["--all-features"];
 
 /// Runs the command.
 pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -55,9 +57,14 @@ pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
 pub(crate) fn full(phases: &mut Phases, cargo_arguments: &[String]) -> anyhow::Result<ExitCode> {
     let _lock = only_run()?;
     phases.run("system packages", packages::install_missing)?;
+    // First, so that a test that does not compile costs no start of services.
+    let built = phases.run("tests built", || build(cargo_arguments))?;
+    if built != ExitCode::SUCCESS {
+        return Ok(built);
+    }
     let outcome = phases
         .run("services up", services_up)
-        .and_then(|()| phases.run("tests", || cargo_test(&["--all-features"], cargo_arguments)));
+        .and_then(|()| phases.run("tests", || cargo_test(ALL_FEATURES, cargo_arguments)));
     let stopped = phases.run("services down", stop_what_tests_started);
     let code = outcome?;
     stopped?;
@@ -96,17 +103,17 @@ fn stop_what_tests_started() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Compiles every test.
+fn build(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let own = arguments.iter().take_while(|word| *word != "--").cloned().collect::<Vec<_>>();
+    let mut command = test_command(ALL_FEATURES, &own);
+    let status = command.arg("--no-run").status().context("cannot run cargo")?;
+    Ok(exit_code(status))
+}
+
 /// Runs `cargo test`, showing its output and counting its tests: none is a failure.
 fn cargo_test(features: &[&str], arguments: &[String]) -> anyhow::Result<ExitCode> {
-    let names_packages =
-        arguments.iter().take_while(|word| *word != "--").any(|word| is_package_option(word));
-    let scope: &[&str] = if names_packages { &[] } else { &["--workspace"] };
-    let mut child = crate::cargo()
-        .arg("test")
-        .args(scope)
-        .args(features)
-        .arg("--locked")
-        .args(arguments)
+    let mut child = test_command(features, arguments)
         .env(DIRECTORY_VARIABLE, services::root())
         .stdout(Stdio::piped())
         .spawn()
@@ -115,14 +122,25 @@ fn cargo_test(features: &[&str], arguments: &[String]) -> anyhow::Result<ExitCod
     let tests_run = show_and_count(BufReader::new(output))?;
     let status = child.wait()?;
     eprintln!("{tests_run} tests run");
-    if !status.success() {
-        let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        return Ok(ExitCode::from(code));
-    }
-    if tests_run == 0 {
+    if status.success() && tests_run == 0 {
         bail!("no test was run");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(status))
+}
+
+fn test_command(features: &[&str], arguments: &[String]) -> Command {
+    let names_packages =
+        arguments.iter().take_while(|word| *word != "--").any(|word| is_package_option(word));
+    let scope: &[&str] = if names_packages { &[] } else { &["--workspace"] };
+    let mut command = crate::cargo();
+    command.arg("test").args(scope).args(features).arg("--locked").args(arguments);
+    command
+}
+
+/// Cargo's exit code is ours; 1 where a signal ended it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    ExitCode::from(code.unwrap_or(1))
 }
 
 fn is_package_option(word: &str) -> bool {
