@@ -59,7 +59,8 @@ pub fn workspace() -> &'static Path {
 #[must_use]
 pub fn root() -> PathBuf {
     match std::env::var_os(DIRECTORY_VARIABLE) {
-        Some(path) if !path.is_empty() => PathBuf::from(path),
+        // Services run in directories of their own, where a relative path would mean another.
+        Some(path) if !path.is_empty() => std::path::absolute(&path).unwrap_or(path.into()),
         _ => workspace().join("target/services"),
     }
 }

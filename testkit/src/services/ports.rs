@@ -7,8 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 
 use super::{Error, Result, spec::LOCALHOST};
 
@@ -19,7 +17,7 @@ const SEARCH: u16 = 400;
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) port: u16,
-    _name: UnixListener,
+    _name: hold::Name,
 }
 
 /// Port numbers by role.
@@ -45,15 +43,36 @@ pub(super) fn claim_all(
 fn claim(preferred: u16, hosts: &[&str]) -> Result<Claim> {
     let last = preferred.saturating_add(SEARCH);
     for port in preferred..=last {
-        let Ok(address) = SocketAddr::from_abstract_name(format!("helenus-port-{port}")) else {
-            continue;
-        };
-        let Ok(name) = UnixListener::bind_addr(&address) else { continue };
+        let Some(name) = hold::name(port) else { continue };
         if hosts.iter().all(|host| TcpListener::bind((*host, port)).is_ok()) {
             return Ok(Claim { port, _name: name });
         }
     }
     Err(Error::new(format!("no free port on {} from {preferred} to {last}", hosts.join(", "))))
+}
+
+/// The name of a port, held by one process at a time.
+#[cfg(target_os = "linux")]
+mod hold {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    pub(super) type Name = UnixListener;
+
+    pub(super) fn name(port: u16) -> Option<Name> {
+        let address = SocketAddr::from_abstract_name(format!("helenus-port-{port}")).ok()?;
+        UnixListener::bind_addr(&address).ok()
+    }
+}
+
+/// Elsewhere nothing is started, but `cargo xtask test --embedded` should build.
+#[cfg(not(target_os = "linux"))]
+mod hold {
+    pub(super) type Name = ();
+
+    pub(super) fn name(_port: u16) -> Option<Name> {
+        Some(())
+    }
 }
 
 #[cfg(test)]
