@@ -13,7 +13,8 @@ Usage: cargo xtask services up [--only NAME…] [--nodes 1|3] [--keep]
        cargo xtask services status [--json]
 
 Real services as plain processes under target/services/, each with its pid, ports and log on
-record in target/services/NAME/service.json. What is already up is reused.
+record in target/services/NAME/service.json. What is already up is reused. Run `services down`
+before `cargo clean`, which would take the records away from under them.
 
   --only NAME…   these services: cassandra, cassandra41, cassandra40, cluster3, kafka, registry,
                  postgres, redis. Without it, up starts cassandra, kafka, registry, postgres and

@@ -34,6 +34,7 @@ mod state;
 pub mod versions;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 pub use error::{Context, Error, Result};
 pub use instance::{Instance, clear_failed, sweep_private};
@@ -48,11 +49,20 @@ pub use state::{Node, Record, StartedBy};
 /// The environment variable that points tests at another services directory.
 pub const DIRECTORY_VARIABLE: &str = "HELENUS_SERVICES";
 
-/// The workspace this crate was compiled in.
+/// The root of this workspace.
+///
+/// Cargo tells every program it runs where its package is, and that is believed first: what was
+/// compiled in may be another checkout's, when two of them share a target directory.
 #[must_use]
 pub fn workspace() -> &'static Path {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().unwrap_or(manifest)
+    static WORKSPACE: OnceLock<PathBuf> = OnceLock::new();
+    WORKSPACE.get_or_init(|| {
+        let compiled_in = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let told = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let is_root = |directory: &&Path| directory.join("testkit/src/services").is_dir();
+        let root = told.as_deref().and_then(|package| package.ancestors().find(is_root));
+        root.or(compiled_in.parent()).unwrap_or(compiled_in).to_owned()
+    })
 }
 
 /// Where services live: `$HELENUS_SERVICES`, else `target/services` of this workspace.

@@ -6,7 +6,7 @@ use crate::metadata::Package;
 /// The crates by layer, lowest first. Two on one layer do not know each other.
 const LAYERS: [&[&str]; 6] = [
     &["helenus-model"],
-    &["helenus-cql", "helenus-sqlite"],
+    &["helenus-cql", "helenus-sqlite", "helenus-tls"],
     &["helenus-commitlog", "helenus-store", "helenus-broker"],
     &["helenus-relay", "helenus-capture", "helenus-replicate", "helenus-versions"],
     &["helenus-server", "helenus"],
