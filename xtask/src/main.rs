@@ -21,6 +21,7 @@ mod services;
 mod test;
 mod tidy;
 
+use std::io::Write;
 use std::process::{self, ExitCode};
 
 use arguments::{Arguments, UsageError};
@@ -90,7 +91,7 @@ fn dispatch(arguments: &mut Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     };
     if matches!(name.as_str(), "help" | "--help" | "-h") {
-        print!("{}", overview());
+        show(&overview())?;
         return Ok(ExitCode::SUCCESS);
     }
     let command = COMMANDS
@@ -98,10 +99,18 @@ fn dispatch(arguments: &mut Arguments) -> anyhow::Result<ExitCode> {
         .find(|command| command.name == name)
         .ok_or_else(|| arguments::unknown("command", &name, COMMANDS.iter().map(|c| c.name)))?;
     if arguments.asks_for_help() {
-        print!("{}", command.help);
+        show(command.help)?;
         return Ok(ExitCode::SUCCESS);
     }
     (command.run)(std::mem::take(arguments))
+}
+
+/// Writes to stdout; a reader that has seen enough is no error.
+fn show(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// The cargo that runs us, at the root of the workspace.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use helenus_testkit::services::{self, Service, Spec, StartedBy, Status, Up, sweep_private};
+use helenus_testkit::services::{self, Node, Service, Spec, StartedBy, Status, Up, sweep_private};
 use serde_json::json;
 
 use crate::arguments::{Arguments, unknown, usage};
@@ -114,16 +114,18 @@ fn status(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
                 })
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&list)?);
+        crate::show(&(serde_json::to_string_pretty(&list)? + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    println!(
-        "{:<12} {:<8} {:<14} {:>8} {:<6} address and log",
-        "service", "state", "version", "pid", "by"
-    );
-    for status in &statuses {
-        print_row(status);
-    }
+    let head = ["service", "state", "version", "pid", "by", "address and log"].map(str::to_owned);
+    let rows = [head].into_iter().chain(statuses.iter().flat_map(rows));
+    let lines: String = rows
+        .map(|[name, state, version, pid, by, place]| {
+            let line = format!("{name:<12} {state:<8} {version:<14} {pid:>8} {by:<6} {place}");
+            format!("{}\n", line.trim_end())
+        })
+        .collect();
+    crate::show(&lines)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -137,24 +139,22 @@ fn state(status: &Status) -> &'static str {
     }
 }
 
-fn print_row(status: &Status) {
-    let (name, state) = (status.service.name(), state(status));
+/// A row for each node; one without details for a service that is down.
+fn rows(status: &Status) -> Vec<[String; 6]> {
+    let (name, state) = (status.service.name().to_owned(), state(status).to_owned());
     let Some(record) = status.record.as_ref().filter(|_| state != "down") else {
-        println!("{name:<12} {state}");
-        return;
+        return vec![[name, state, String::new(), String::new(), String::new(), String::new()]];
     };
     let by = match record.started_by {
         StartedBy::Up => "up",
         StartedBy::Test => "test",
     };
-    for node in &record.nodes {
-        let pid = node.process.map_or_else(String::new, |process| process.pid.to_string());
-        let (host, port, log) = (&node.host, node.port, node.log.display());
-        println!(
-            "{name:<12} {state:<8} {:<14} {pid:>8} {by:<6} {host}:{port}  {log}",
-            record.version
-        );
-    }
+    let row = |node: &Node| {
+        let pid = node.process.map(|process| process.pid.to_string()).unwrap_or_default();
+        let place = format!("{}:{}  {}", node.host, node.port, node.log.display());
+        [name.clone(), state.clone(), record.version.clone(), pid, by.to_owned(), place]
+    };
+    record.nodes.iter().map(row).collect()
 }
 
 /// The services of these names.
