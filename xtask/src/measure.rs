@@ -59,6 +59,7 @@ pub(crate) fn bench(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let run = find(BENCHES, "scenario", &name)?;
+    println!("`cargo xtask bench {name}` at {} on {}", revision()?, hardware());
     with_services(run, || {
         let mut command = crate::cargo();
         command.args(["bench", "--locked", "-p", run.package, "--bench", run.target]);
@@ -142,6 +143,14 @@ fn report(run: &Run, results: &[String]) -> anyhow::Result<()> {
 /// The commit, marked when the tree differs from it.
 fn revision() -> anyhow::Result<String> {
     output_of("git", &["describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"])
+}
+
+/// Processor and cores: no number means anything without them.
+fn hardware() -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{} ({cores} cores)", model.map_or("an unknown processor", |(_, model)| model))
 }
 
 fn output_of(program: &str, arguments: &[&str]) -> anyhow::Result<String> {
