@@ -1,1 +1,18 @@
-//! Real services for tests.
+//! Real services for tests, and the right to disturb them one test at a time.
+//!
+//! [`services`] provisions, starts, finds and stops real Cassandra, Kafka, schema registry,
+//! PostgreSQL and Redis processes. It needs nothing beyond std and serde, because `cargo xtask`
+//! is built from it before anything else can be.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "test support: it owns real time, talks to a terminal and may panic on its own tables"
+)]
+
+mod serial;
+pub mod services;
+
+pub use serial::{SerialGuard, serial};

@@ -1,0 +1,104 @@
+//! `cargo xtask ci`: what a change must pass, the same here as on the server.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use helenus_testkit::services::find_program;
+
+use crate::arguments::{Arguments, unknown};
+use crate::metadata::Package;
+use crate::phases::Phases;
+use crate::{metadata, packages, test, tidy};
+
+pub(crate) const HELP: &str = "\
+Usage: cargo xtask ci
+
+Everything a change must pass, stopping at the first failure: format, tidy, clippy, documentation,
+each feature of the library alone, licences and advisories where cargo-deny is installed, all tests
+against real services (as `cargo xtask test`), and the demonstration.
+";
+
+/// The library that applications depend on; each of its features must build alone.
+const FACADE: &str = "helenus";
+/// The program.
+const BINARY: &str = "helenus";
+
+/// Runs the command.
+pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(word) = arguments.next() {
+        return Err(unknown("option", &word, ["--help"]));
+    }
+    let mut phases = Phases::begin();
+    let outcome = all(&mut phases);
+    eprintln!("\n{}", phases.table());
+    outcome
+}
+
+fn all(phases: &mut Phases) -> anyhow::Result<ExitCode> {
+    phases.run("format", || cargo(&["fmt", "--all", "--check"]))?;
+    phases.run("tidy", tidy::check)?;
+    phases.run("system packages", packages::install_missing)?;
+    phases.run("clippy", || {
+        let scope = ["clippy", "--workspace", "--all-targets", "--all-features", "--locked"];
+        cargo(&[&scope[..], &["--", "-D", "warnings"]].concat())
+    })?;
+    phases.run("documentation", documentation)?;
+    let members = metadata::packages()?;
+    phases.run("features alone", || features_alone(&members))?;
+    phases.run("licences and advisories", deny)?;
+    let code = test::full(phases, &[])?;
+    if code != ExitCode::SUCCESS {
+        return Ok(code);
+    }
+    phases.run("demonstration", || demonstration(&members))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn documentation() -> anyhow::Result<()> {
+    let mut command = crate::cargo();
+    command.args(["doc", "--workspace", "--no-deps", "--all-features", "--locked"]);
+    finish(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn features_alone(packages: &[Package]) -> anyhow::Result<()> {
+    let Some(facade) = packages.iter().find(|p| p.in_workspace && p.name == FACADE) else {
+        eprintln!("there is no package {FACADE} yet");
+        return Ok(());
+    };
+    for feature in facade.features.iter().filter(|feature| *feature != "default") {
+        eprintln!("--- {feature}");
+        let only = ["--no-default-features", "--features", feature.as_str()];
+        cargo(&[&["check", "-p", FACADE, "--locked"], &only[..]].concat())?;
+    }
+    Ok(())
+}
+
+fn deny() -> anyhow::Result<()> {
+    if find_program("cargo-deny").is_some() {
+        return cargo(&["deny", "--locked", "check"]);
+    }
+    eprintln!("tidy has checked the licences; advisories need cargo-deny, which is not installed");
+    Ok(())
+}
+
+fn demonstration(packages: &[Package]) -> anyhow::Result<()> {
+    let has_binary = |p: &Package| p.in_workspace && p.binaries.iter().any(|name| name == BINARY);
+    if !packages.iter().any(has_binary) {
+        eprintln!("there is no binary {BINARY} yet");
+        return Ok(());
+    }
+    cargo(&["run", "--release", "--locked", "--", "demo", "--seconds", "5"])
+}
+
+fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
+    finish(crate::cargo().args(arguments))
+}
+
+fn finish(command: &mut std::process::Command) -> anyhow::Result<()> {
+    let status = command.status().context("cannot run cargo")?;
+    if !status.success() {
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        bail!("`cargo {}` ended with {status}", words.join(" "));
+    }
+    Ok(())
+}

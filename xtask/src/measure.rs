@@ -1,0 +1,180 @@
+//! `cargo xtask bench` and `cargo xtask proof`: the long runs, by name.
+//!
+//! A bench prints numbers. A proof is a test that CI runs small, run here at its full size; what
+//! it prints after `proof:` is appended to `docs/reliability.md`.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, bail};
+use helenus_testkit::services::{
+    self, DIRECTORY_VARIABLE, Service, Spec, StartedBy, Up, workspace,
+};
+
+use crate::arguments::{Arguments, unknown};
+
+pub(crate) const BENCH_HELP: &str = "\
+Usage: cargo xtask bench [SCENARIO]
+
+Runs one scenario, with the services it needs. Without a name, lists them.
+";
+
+pub(crate) const PROOF_HELP: &str = "\
+Usage: cargo xtask proof [--only NAME…]
+
+Runs the reliability proofs at full size (HELENUS_PROOF=full) and appends their results, with date
+and revision, to docs/reliability.md. `cargo xtask test` runs the same proofs at CI size.
+";
+
+/// A bench or proof: its name, where its code is, and what it talks to.
+struct Run {
+    name: &'static str,
+    package: &'static str,
+    /// The bench target, or the integration test.
+    target: &'static str,
+    services: &'static [Service],
+}
+
+const BENCHES: &[Run] =
+    &[Run { name: "sqlite", package: "helenus-sqlite", target: "engine", services: &[] }];
+
+const PROOFS: &[Run] =
+    &[Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] }];
+
+const PROOF_SIZE_VARIABLE: &str = "HELENUS_PROOF";
+/// A proof prints its result on lines that start so.
+const RESULT_MARK: &str = "proof: ";
+const REPORT: &str = "docs/reliability.md";
+const REPORT_HEAD: &str = "# Reliability\n\nWhat the proofs found, newest last. Each line names \
+                           the command that made it.\n\n";
+
+/// Runs `cargo xtask bench`.
+pub(crate) fn bench(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let Some(name) = arguments.next() else {
+        println!("Scenarios:");
+        for run in BENCHES {
+            println!("  {:<16} {} ({})", run.name, run.target, run.package);
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let run = find(BENCHES, "scenario", &name)?;
+    println!("`cargo xtask bench {name}` at {} on {}", revision()?, hardware());
+    with_services(run, || {
+        let mut command = crate::cargo();
+        command.args(["bench", "--locked", "-p", run.package, "--bench", run.target]);
+        let status = command.args(arguments.rest()).status().context("cannot run cargo")?;
+        if !status.success() {
+            bail!("the bench ended with {status}");
+        }
+        Ok(())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `cargo xtask proof`.
+pub(crate) fn proof(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let mut chosen = Vec::new();
+    while let Some(word) = arguments.next() {
+        match word.as_str() {
+            "--only" => {
+                for name in arguments.values("--only")? {
+                    chosen.push(find(PROOFS, "proof", &name)?);
+                }
+            }
+            _ => return Err(unknown("option", &word, ["--only"])),
+        }
+    }
+    if chosen.is_empty() {
+        chosen.extend(PROOFS);
+    }
+    for run in chosen {
+        let results = with_services(run, || prove(run))?;
+        report(run, &results)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs one proof at full size and returns what it found.
+fn prove(run: &Run) -> anyhow::Result<Vec<String>> {
+    let mut child = crate::cargo()
+        .args(["test", "--release", "--locked", "--all-features", "-p", run.package])
+        .args(["--test", run.target, "--", "--nocapture"])
+        .env(PROOF_SIZE_VARIABLE, "full")
+        .env(DIRECTORY_VARIABLE, services::root())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run cargo")?;
+    let output = child.stdout.take().context("cargo has no output")?;
+    let mut results = Vec::new();
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        println!("{line}");
+        // libtest may have printed the test's name before it, on the same line.
+        results.extend(line.split_once(RESULT_MARK).map(|(_, result)| result.to_owned()));
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("the proof {} failed: {status}", run.name);
+    }
+    if results.is_empty() {
+        bail!("the proof {} printed no line with `{RESULT_MARK}`", run.name);
+    }
+    Ok(results)
+}
+
+fn report(run: &Run, results: &[String]) -> anyhow::Result<()> {
+    let path = workspace().join(REPORT);
+    let mut text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => REPORT_HEAD.to_owned(),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {REPORT}")),
+    };
+    let (date, revision) = (output_of("date", &["-u", "+%F"])?, revision()?);
+    for result in results {
+        writeln!(text, "- {date}, {revision}, `cargo xtask proof --only {}`: {result}", run.name)?;
+    }
+    std::fs::create_dir_all(workspace().join("docs"))?;
+    std::fs::write(&path, text).with_context(|| format!("cannot write {REPORT}"))?;
+    eprintln!("{}: {} results appended to {REPORT}", run.name, results.len());
+    Ok(())
+}
+
+/// The commit, marked when the tree differs from it.
+fn revision() -> anyhow::Result<String> {
+    output_of("git", &["describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"])
+}
+
+/// Processor and cores: no number means anything without them.
+fn hardware() -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{} ({cores} cores)", model.map_or("an unknown processor", |(_, model)| model))
+}
+
+fn output_of(program: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(workspace())
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
+    if !output.status.success() {
+        bail!("{program} ended with {}", output.status);
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Brings up what a run needs, and afterwards down what was not up before.
+fn with_services<T>(run: &Run, body: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let specs: Vec<Spec> = run.services.iter().copied().map(Spec::of).collect();
+    services::up(&specs, Up { started_by: StartedBy::Test, keep_data: false })?;
+    let outcome = body();
+    services::down(run.services, Some(StartedBy::Test))?;
+    outcome
+}
+
+fn find(runs: &'static [Run], kind: &str, name: &str) -> anyhow::Result<&'static Run> {
+    let found = runs.iter().find(|run| run.name == name);
+    found.ok_or_else(|| unknown(kind, name, runs.iter().map(|run| run.name)))
+}
