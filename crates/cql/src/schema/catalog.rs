@@ -1,0 +1,127 @@
+//! All tables that are known, now and before.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Column, Table, TableId};
+
+/// Finds a table by the id in a record.
+pub trait Lookup {
+    /// The table, if it is known.
+    fn table(&self, id: TableId) -> Option<&Table>;
+}
+
+/// Tables by id, with what older states of the schema knew of them.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    tables: HashMap<TableId, Table>,
+    /// The ids a name has stood for, oldest first.
+    names: HashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
+}
+
+/// What changed when a newer state was absorbed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// A table that was not there before.
+    Created(TableId),
+    /// A name that stands for another table now: dropped and created again.
+    Recreated {
+        /// The former table.
+        old: TableId,
+        /// The present one.
+        new: TableId,
+    },
+    /// A table whose columns or options differ.
+    Altered(TableId),
+    /// A table that the newer state does not have; it stays known.
+    Dropped(TableId),
+}
+
+impl Catalog {
+    /// A catalog of these tables.
+    #[must_use]
+    pub fn new(tables: impl IntoIterator<Item = Table>) -> Self {
+        let mut catalog = Self::default();
+        for table in tables {
+            catalog.insert(table);
+        }
+        catalog
+    }
+
+    /// Every table, in no particular order.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.values()
+    }
+
+    /// The table that a name stands for, or last stood for.
+    #[must_use]
+    pub fn by_name(&self, keyspace: &str, name: &str) -> Option<&Table> {
+        let ids = self.names.get(&(Arc::from(keyspace), Arc::from(name)))?;
+        ids.last().and_then(|id| self.tables.get(id))
+    }
+
+    /// Takes over a newer state. Tables and columns that it no longer has stay known, because
+    /// older records still name them; what it has wins.
+    pub fn absorb(&mut self, newer: Self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for id in self.tables.keys().filter(|id| !newer.tables.contains_key(id)) {
+            changes.push(Change::Dropped(*id));
+        }
+        for (_, table) in newer.tables {
+            changes.extend(self.take_over(table));
+        }
+        let replaced: Vec<_> = changes.iter().filter_map(Change::replaced).collect();
+        changes.retain(|change| !matches!(change, Change::Dropped(id) if replaced.contains(id)));
+        changes
+    }
+
+    fn take_over(&mut self, mut table: Table) -> Option<Change> {
+        let id = table.id;
+        let change = match self.tables.get(&id) {
+            Some(known) => {
+                table.remember(former(known, &table));
+                (*known != table).then_some(Change::Altered(id))
+            }
+            None => Some(match self.by_name(&table.keyspace, &table.name) {
+                Some(old) => Change::Recreated { old: old.id, new: id },
+                None => Change::Created(id),
+            }),
+        };
+        self.insert(table);
+        change
+    }
+
+    fn insert(&mut self, table: Table) {
+        let name = (Arc::clone(&table.keyspace), Arc::clone(&table.name));
+        let ids = self.names.entry(name).or_default();
+        if !ids.contains(&table.id) {
+            ids.push(table.id);
+        }
+        self.tables.insert(table.id, table);
+    }
+}
+
+impl Lookup for Catalog {
+    fn table(&self, id: TableId) -> Option<&Table> {
+        self.tables.get(&id)
+    }
+}
+
+impl Change {
+    const fn replaced(&self) -> Option<TableId> {
+        match self {
+            Self::Recreated { old, .. } => Some(*old),
+            _ => None,
+        }
+    }
+}
+
+/// The columns that only the older state has.
+fn former(older: &Table, newer: &Table) -> Vec<Column> {
+    let gone = older
+        .columns()
+        .iter()
+        .filter(|column| newer.column(&column.name_bytes, column.kind).is_none());
+    gone.map(|column| Column { current: false, ..column.clone() }).collect()
+}
