@@ -189,7 +189,8 @@ mod tests {
             }
             Compression::Snappy => snap::raw::Encoder::new().compress_vec(plain).unwrap(),
             Compression::Deflate => {
-                let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
+                let mut encoder =
+                    flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(6));
                 encoder.write_all(plain).unwrap();
                 encoder.finish().unwrap()
             }

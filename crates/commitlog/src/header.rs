@@ -216,10 +216,8 @@ mod tests {
             ),
             (
                 r#"{"encCipher":"AES/CBC/PKCS5Padding","encKeyAlias":"k:1","encIV":"00"}"#,
-                Err(
-                    "segment 9 is encrypted with AES/CBC/PKCS5Padding, key alias k:1; encrypted \
-                     commit logs are not supported",
-                ),
+                Err("segment 9 is encrypted with AES/CBC/PKCS5Padding, key alias k:1; encrypted \
+                     commit logs are not supported"),
             ),
             ("[]", Err("the header's parameters are not a JSON object: []")),
         ] {

@@ -62,7 +62,9 @@ pub(crate) fn frame(body: &[u8], offset: usize) -> Frame {
         return Frame::End;
     }
     let mut reader = Reader::new(rest);
-    let Ok(size_bytes) = reader.array::<4>() else { return Frame::Stop(Reason::Leftover(rest.len())) };
+    let Ok(size_bytes) = reader.array::<4>() else {
+        return Frame::Stop(Reason::Leftover(rest.len()));
+    };
     let size = i32::from_be_bytes(size_bytes);
     if size == 0 {
         return Frame::Stop(Reason::ZeroSize);
@@ -138,7 +140,10 @@ mod tests {
         assert_eq!(frame(&record(&[1; 9]), 0), Frame::Stop(Reason::SmallSize(9)));
         assert_eq!(frame(&[0xff; 40], 0), Frame::Stop(Reason::SmallSize(-1)));
         for cut in 4..good.len() {
-            assert!(matches!(frame(&good[..cut], 0), Frame::Stop(Reason::Overrun { size: 12, .. })));
+            assert!(matches!(
+                frame(&good[..cut], 0),
+                Frame::Stop(Reason::Overrun { size: 12, .. })
+            ));
         }
     }
 }

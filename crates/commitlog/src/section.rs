@@ -214,7 +214,8 @@ impl Walker {
     #[must_use]
     pub fn salvage<'a>(&self, window: &'a [u8]) -> Option<Section<'a>> {
         let body = window.get(MARKER_LENGTH..)?;
-        (self.header.compression == Compression::None).then(|| self.section(window.len() as u64, body))
+        (self.header.compression == Compression::None)
+            .then(|| self.section(window.len() as u64, body))
     }
 
     fn refuse(&self, next: i32, crc: u32, file_length: u64) -> Option<End> {

@@ -159,7 +159,8 @@ impl<'a> Records<'a> {
             return None;
         }
         let at = self.walker.position();
-        let window = usize::try_from(at.file).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default();
+        let window =
+            usize::try_from(at.file).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default();
         let end = match self.walker.step(window, self.bytes.len() as u64, self.options.until) {
             Step::Section(section) => return Some(self.enter(section)),
             Step::Need(_) => End::File,
