@@ -5,6 +5,7 @@ pub mod compare;
 pub mod datatype;
 mod hex;
 pub mod json;
+pub mod reconcile;
 pub mod schema;
 pub mod token;
 pub mod update;
