@@ -181,13 +181,15 @@ impl Table {
         same.filter(|column| column.kind == kind).max_by_key(|column| column.current)
     }
 
-    /// The table's own static columns, by name.
-    pub fn statics(&self) -> impl Iterator<Item = &Column> {
+    /// The table's own static columns, in the order of `SELECT *`.
+    #[must_use]
+    pub fn statics(&self) -> Vec<&Column> {
         self.current(ColumnKind::Static)
     }
 
-    /// The table's own regular columns, by name.
-    pub fn regulars(&self) -> impl Iterator<Item = &Column> {
+    /// The table's own regular columns, in the order of `SELECT *`.
+    #[must_use]
+    pub fn regulars(&self) -> Vec<&Column> {
         self.current(ColumnKind::Regular)
     }
 
@@ -203,8 +205,9 @@ impl Table {
         &self.order
     }
 
-    fn current(&self, kind: ColumnKind) -> impl Iterator<Item = &Column> {
-        self.columns.iter().filter(move |column| column.current && column.kind == kind)
+    fn current(&self, kind: ColumnKind) -> Vec<&Column> {
+        let own = self.columns.iter().filter(|column| column.current && column.kind == kind);
+        select_order(own)
     }
 
     /// Adds columns that only an older state of this table knew.
@@ -212,4 +215,40 @@ impl Table {
         self.columns.extend(former);
         self.columns.sort_by(|left, right| left.name_bytes.cmp(&right.name_bytes));
     }
+}
+
+/// The order of `SELECT *`: simple and complex columns are sorted apart and then merged. The two
+/// steps do not compare bytes above 127 alike, which shows in names that are not ASCII.
+fn select_order<'a>(columns: impl Iterator<Item = &'a Column>) -> Vec<&'a Column> {
+    let (mut complex, mut simple): (Vec<_>, Vec<_>) =
+        columns.partition(|column| column.is_complex());
+    for group in [&mut complex, &mut simple] {
+        group.sort_by_cached_key(|column| {
+            (name_prefix(&column.name_bytes), Arc::clone(&column.name_bytes))
+        });
+    }
+    let signed = |column: &Column| -> Vec<i8> {
+        column.name_bytes.iter().map(|byte| byte.cast_signed()).collect()
+    };
+    let mut ordered = Vec::with_capacity(complex.len() + simple.len());
+    let mut complex = complex.into_iter().peekable();
+    for column in simple {
+        while let Some(earlier) = complex.next_if(|next| signed(next) < signed(column)) {
+            ordered.push(earlier);
+        }
+        ordered.push(column);
+    }
+    ordered.extend(complex);
+    ordered
+}
+
+/// The first six bytes of a name, of which Cassandra compares the first as a signed one.
+fn name_prefix(name: &[u8]) -> [u8; 6] {
+    let mut prefix = [0; 6];
+    for (place, byte) in prefix.iter_mut().zip(name) {
+        *place = *byte;
+    }
+    let [first, ..] = &mut prefix;
+    *first ^= 0x80;
+    prefix
 }

@@ -4,6 +4,8 @@
 //! libraries take.
 
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
+/// The last year that milliseconds reach.
+const YEAR_MAX: i64 = 292_278_994;
 const DAYS_PER_ERA: i64 = 146_097;
 
 /// `2026-11-15 21:00:00.000Z`; years are counted in their era, those beyond 9999 have a plus.
@@ -36,7 +38,7 @@ pub(super) fn time(nanoseconds: i64) -> String {
     format!("{hour:02}:{minute:02}:{second:02}.{:09}", nanoseconds % 1_000_000_000)
 }
 
-/// Reads a timestamp as [`super::write`] prints it, for years 1 to 9999: milliseconds since 1970.
+/// Reads a timestamp as [`super::write`] prints it, from year 1 on: milliseconds since 1970.
 ///
 /// ```
 /// use helenus_cql::json::parse_timestamp;
@@ -46,12 +48,13 @@ pub(super) fn time(nanoseconds: i64) -> String {
 /// ```
 #[must_use]
 pub fn parse_timestamp(text: &str) -> Option<i64> {
+    let text = text.strip_prefix('+').unwrap_or(text);
     let (day, time) = text.strip_suffix('Z')?.split_once(' ')?;
     let [year, month, day] = numbers(day.split('-'))?;
     let (time, fraction) = time.split_once('.')?;
     let [hour, minute, second] = numbers(time.split(':'))?;
     let [milliseconds] = numbers(std::iter::once(fraction))?;
-    let sound = (1..=9999).contains(&year)
+    let sound = (1..=YEAR_MAX).contains(&year)
         && (1..=12).contains(&month)
         && (1..=31).contains(&day)
         && hour < 24
@@ -59,7 +62,8 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
         && second < 60
         && fraction.len() == 3;
     let of_day = ((hour * 60 + minute) * 60 + second) * 1000 + milliseconds;
-    sound.then(|| days(year, month, day) * MILLISECONDS_PER_DAY + of_day)
+    let days = sound.then(|| days(year, month, day))?;
+    days.checked_mul(MILLISECONDS_PER_DAY)?.checked_add(of_day)
 }
 
 fn numbers<'a, const N: usize>(parts: impl Iterator<Item = &'a str>) -> Option<[i64; N]> {
@@ -106,7 +110,8 @@ mod tests {
 
     #[test]
     fn timestamps_are_read_as_they_are_printed() {
-        for milliseconds in [0, 1, -1, 1_794_770_958_124, -62_135_596_800_000, 253_402_300_799_999]
+        for milliseconds in
+            [0, 1, -1, 1_794_770_958_124, -62_135_596_800_000, 253_402_300_800_000, i64::MAX]
         {
             assert_eq!(parse_timestamp(&timestamp(milliseconds)), Some(milliseconds));
         }

@@ -51,12 +51,15 @@ impl CounterState {
         }
     }
 
-    /// The counter's value, unless it was deleted; `deletion` is what covers its row.
+    /// The counter's value, unless it was deleted: `own` is the deletion of its row, `above` that
+    /// of its range or partition. A tombstone is lifted by the former only, as on a node that has
+    /// not yet written the row to disk.
     #[must_use]
-    pub fn value(&self, deletion: Option<Deletion>) -> Option<i64> {
-        if self.tombstone.is_some_and(|tombstone| !covers(deletion, tombstone.timestamp)) {
+    pub fn value(&self, own: Option<Deletion>, above: Option<Deletion>) -> Option<i64> {
+        if self.tombstone.is_some_and(|tombstone| !covers(own, tombstone.timestamp)) {
             return None;
         }
+        let deletion = own.max(above);
         let counts = self.shards.values().filter(|total| !covers(deletion, total.timestamp));
         counts.map(|total| total.rank.2).reduce(i64::wrapping_add)
     }
@@ -94,8 +97,8 @@ mod tests {
     #[test]
     fn totals_of_leaders_add_up() {
         let states = [increment(1, 1, 1, 5), increment(2, 1, 2, 8), increment(3, 2, 1, -3)];
-        assert_eq!(merged(&states).value(None), Some(5));
-        assert_eq!(CounterState::default().value(None), None);
+        assert_eq!(merged(&states).value(None, None), Some(5));
+        assert_eq!(CounterState::default().value(None, None), None);
     }
 
     #[test]
@@ -103,17 +106,18 @@ mod tests {
         let tombstone = Cell { timestamp: Timestamp(2), content: Content::Deleted(Seconds(9)) };
         let tombstone = CounterState::new(&tombstone).unwrap();
         let state = merged(&[increment(1, 1, 1, 5), tombstone, increment(7, 1, 2, 6)]);
-        assert_eq!(state.value(None), None);
+        assert_eq!(state.value(None, None), None);
         let deletion =
             |timestamp| Some(Deletion { timestamp: Timestamp(timestamp), at: Seconds(9) });
-        assert_eq!(state.value(deletion(2)), Some(6));
-        assert_eq!(state.value(deletion(7)), None);
+        assert_eq!(state.value(None, deletion(2)), None);
+        assert_eq!(state.value(deletion(2), None), Some(6));
+        assert_eq!(state.value(deletion(7), None), None);
     }
 
     #[test]
     fn a_deletion_removes_the_shards_it_covers() {
         let state = merged(&[increment(1, 1, 1, 5), increment(3, 2, 1, 7)]);
         let deletion = Deletion { timestamp: Timestamp(2), at: Seconds(0) };
-        assert_eq!(state.value(Some(deletion)), Some(7));
+        assert_eq!(state.value(None, Some(deletion)), Some(7));
     }
 }

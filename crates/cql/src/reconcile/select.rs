@@ -28,7 +28,9 @@ pub struct Select<'a> {
 impl<'a> Select<'a> {
     pub(super) fn new(state: &'a TableState, table: &'a Table, now: Seconds) -> Self {
         let pending = Vec::new().into_iter();
-        Self { view: View { table, now }, partitions: state.partitions.iter(), pending }
+        let (statics, regulars) = (table.statics(), table.regulars());
+        let view = View { table, statics, regulars, now };
+        Self { view, partitions: state.partitions.iter(), pending }
     }
 }
 
@@ -47,19 +49,27 @@ impl Iterator for Select<'_> {
 }
 
 /// A table at a moment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct View<'a> {
     table: &'a Table,
+    statics: Vec<&'a Column>,
+    regulars: Vec<&'a Column>,
     now: Seconds,
+}
+
+/// What covers a column: the deletion of its row, and what lies above that.
+#[derive(Debug, Clone, Copy)]
+struct Cover {
+    own: Option<Deletion>,
+    above: Option<Deletion>,
 }
 
 impl View<'_> {
     fn partition(&self, key: &[u8], partition: &PartitionState) -> Vec<Result<String, Error>> {
-        let statics =
-            match self.columns(self.table.statics(), &partition.statics, partition.deletion) {
-                Ok(statics) => statics,
-                Err(error) => return vec![Err(error)],
-            };
+        let statics = match self.columns(&self.statics, &partition.statics, partition.deletion) {
+            Ok(statics) => statics,
+            Err(error) => return vec![Err(error)],
+        };
         let head = match self.key(key) {
             Ok(head) => head,
             Err(error) => return vec![Err(error)],
@@ -67,8 +77,8 @@ impl View<'_> {
         let mut rows = Vec::new();
         if self.table.layout != Layout::StaticCompact {
             for (clustering, row) in &partition.rows {
-                let deletion = partition.covering(clustering).max(row.deletion);
-                rows.extend(self.row(&head, clustering, &statics, row, deletion).transpose());
+                let above = partition.covering(clustering);
+                rows.extend(self.row(&head, clustering, &statics, row, above).transpose());
             }
         }
         if rows.is_empty() && statics.any_live {
@@ -83,12 +93,13 @@ impl View<'_> {
         clustering: &ClusteringKey,
         statics: &Columns,
         row: &RowState,
-        deletion: Option<Deletion>,
+        above: Option<Deletion>,
     ) -> Result<Option<String>, Error> {
+        let deletion = above.max(row.deletion);
         let marked = row.liveness.is_some_and(|liveness| {
             !covers(deletion, liveness.timestamp) && is_live(&liveness, self.now)
         });
-        let columns = self.columns(self.table.regulars(), row, deletion)?;
+        let columns = self.columns(&self.regulars, row, above)?;
         if !marked && !columns.any_live {
             return Ok(None);
         }
@@ -116,7 +127,7 @@ impl View<'_> {
             out.push_str("null");
         }
         out.push_str(&statics.text);
-        for column in self.table.regulars().filter(|column| shown && is_shown(column)) {
+        for column in self.regulars.iter().filter(|column| shown && is_shown(column)) {
             field(&column.name, &mut out);
             out.push_str("null");
         }
@@ -137,11 +148,11 @@ impl View<'_> {
         Ok(out)
     }
 
-    fn columns<'c>(
+    fn columns(
         &self,
-        columns: impl Iterator<Item = &'c Column>,
+        columns: &[&Column],
         row: &RowState,
-        deletion: Option<Deletion>,
+        above: Option<Deletion>,
     ) -> Result<Columns, Error> {
         let mut shown = Columns::default();
         for column in columns {
@@ -150,7 +161,10 @@ impl View<'_> {
             let mut text = String::new();
             let live = match state {
                 None => false,
-                Some(state) => self.column(column, state, deletion.max(void), &mut text)?,
+                Some(state) => {
+                    let cover = Cover { own: row.deletion, above: above.max(void) };
+                    self.column(column, state, cover, &mut text)?
+                }
             };
             shown.any_live |= live;
             if is_shown(column) {
@@ -166,9 +180,10 @@ impl View<'_> {
         &self,
         column: &Column,
         state: &ColumnState,
-        deletion: Option<Deletion>,
+        cover: Cover,
         out: &mut String,
     ) -> Result<bool, Error> {
+        let deletion = cover.own.max(cover.above);
         match state {
             ColumnState::Simple(cell) if !covers(deletion, cell.timestamp) => {
                 match live_value(cell, self.now) {
@@ -178,7 +193,7 @@ impl View<'_> {
             }
             ColumnState::Simple(_) => Ok(false),
             ColumnState::Counter(counter) => {
-                let value = counter.value(deletion);
+                let value = counter.value(cover.own, cover.above);
                 json::write(value.map(Value::Counter).as_ref(), out);
                 Ok(value.is_some())
             }
