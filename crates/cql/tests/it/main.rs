@@ -1,0 +1,4 @@
+//! Properties of the merge, seen from outside the crate.
+
+mod history;
+mod merge;
