@@ -176,9 +176,27 @@ impl Table {
     /// that was dropped.
     #[must_use]
     pub fn column(&self, name: &[u8], kind: ColumnKind) -> Option<&Column> {
+        self.find(name, kind).and_then(|index| self.columns.get(index))
+    }
+
+    /// The same for names that mostly come in the table's order: `hint` is where the last call
+    /// left it, first zero.
+    #[must_use]
+    pub fn next_column(&self, name: &[u8], kind: ColumnKind, hint: &mut usize) -> Option<&Column> {
+        let expected = self.columns.get(*hint).is_some_and(|column| {
+            column.current && column.kind == kind && *column.name_bytes == *name
+        });
+        let index = if expected { *hint } else { self.find(name, kind)? };
+        *hint = index + 1;
+        self.columns.get(index)
+    }
+
+    fn find(&self, name: &[u8], kind: ColumnKind) -> Option<usize> {
         let first = self.columns.partition_point(|column| &*column.name_bytes < name);
-        let same = self.columns.iter().skip(first).take_while(|column| &*column.name_bytes == name);
-        same.filter(|column| column.kind == kind).max_by_key(|column| column.current)
+        let same = self.columns.iter().enumerate().skip(first);
+        let same = same.take_while(|(_, column)| &*column.name_bytes == name);
+        let of_kind = same.filter(|(_, column)| column.kind == kind);
+        of_kind.max_by_key(|(_, column)| column.current).map(|(index, _)| index)
     }
 
     /// The table's own static columns, in the order of `SELECT *`.

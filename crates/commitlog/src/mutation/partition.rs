@@ -105,10 +105,10 @@ pub(super) fn decode<'a>(
     if has_static {
         update.static_row = Some(row::static_row(reader, &context)?);
     }
-    if flags & HAS_ROW_ESTIMATE != 0 {
-        reader.unsigned_vint()?;
-    }
-    update.items = items(reader, &context)?;
+    let estimate = if flags & HAS_ROW_ESTIMATE == 0 { 0 } else { reader.unsigned_vint()? };
+    // The estimate is taken for what it is, and not beyond what ordinary writes have.
+    update.items.reserve_exact(usize::try_from(estimate.min(128)).unwrap_or(0));
+    items(reader, &context, &mut update.items)?;
     Ok(update)
 }
 
@@ -121,9 +121,11 @@ fn columns<'a>(
     let count = reader.unsigned_vint()?;
     // The count is not believed beyond what ordinary tables have.
     let mut columns = Vec::with_capacity(usize::try_from(count.min(32)).unwrap_or(0));
+    let mut hint = 0;
     for _ in 0..count {
         let name = reader.vint_bytes()?;
-        let column = table.column(name, kind).ok_or_else(|| ErrorKind::UnknownColumn {
+        let column = table.next_column(name, kind, &mut hint);
+        let column = column.ok_or_else(|| ErrorKind::UnknownColumn {
             table: format!("{}.{}", table.keyspace, table.name).into(),
             name: String::from_utf8_lossy(name).into(),
         })?;
@@ -139,12 +141,15 @@ fn shape(column: &Column) -> Shape {
     column.ty.fixed_length().map_or(Shape::Prefixed, Shape::Fixed)
 }
 
-fn items<'a>(reader: &mut Reader<'a>, context: &Context<'a>) -> Outcome<Vec<Item<'a>>> {
-    let mut items = Vec::new();
+fn items<'a>(
+    reader: &mut Reader<'a>,
+    context: &Context<'a>,
+    items: &mut Vec<Item<'a>>,
+) -> Outcome<()> {
     loop {
         let flags = reader.u8()?;
         if flags & END_OF_PARTITION != 0 {
-            return Ok(items);
+            return Ok(());
         }
         if context.table.clustering.is_empty() && !items.is_empty() {
             return Err(ErrorKind::SecondRow);

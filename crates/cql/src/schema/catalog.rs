@@ -1,6 +1,7 @@
 //! All tables that are known, now and before.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use super::{Column, Table, TableId};
@@ -14,7 +15,7 @@ pub trait Lookup {
 /// Tables by id, with what older states of the schema knew of them.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    tables: HashMap<TableId, Table>,
+    tables: HashMap<TableId, Table, BuildHasherDefault<IdHasher>>,
     /// The ids a name has stood for, oldest first.
     names: HashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
 }
@@ -114,6 +115,24 @@ impl Change {
             Self::Recreated { old, .. } => Some(*old),
             _ => None,
         }
+    }
+}
+
+/// Table ids are spread well already, and one is looked up for every record.
+#[derive(Debug, Clone, Copy, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let word =
+                chunk.as_array().map_or(chunk.len() as u64, |word| u64::from_le_bytes(*word));
+            self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
