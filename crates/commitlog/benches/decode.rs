@@ -22,6 +22,9 @@ const RUNS: usize = 9;
 /// Small inputs are repeated until a run is long enough to measure.
 const RUN_BYTES_MIN: u64 = 64 << 20;
 
+/// One way of reading a segment, which adds up what it saw.
+type Reading<'a> = dyn Fn(&[u8], &mut Totals) -> Result<(), Failure> + 'a;
+
 #[derive(Debug, Default, Clone, Copy)]
 struct Totals {
     bytes: u64,
@@ -40,7 +43,7 @@ fn main() -> Result<(), Failure> {
     let catalog = Catalog::from_document(&std::fs::read_to_string(schema)?)?;
     let segments: Result<Vec<Vec<u8>>, _> = files.iter().map(std::fs::read).collect();
     let segments = segments?;
-    measure("frame and checksum", &segments, &|bytes, totals| frame(bytes, totals))?;
+    measure("frame and checksum", &segments, &frame)?;
     measure("decode", &segments, &|bytes, totals| decode(bytes, &catalog, totals))
 }
 
@@ -54,11 +57,7 @@ fn fixtures() -> Result<(String, Vec<String>), Failure> {
     Ok((format!("{directory}/schema.json"), files))
 }
 
-fn measure(
-    name: &str,
-    segments: &[Vec<u8>],
-    read: &dyn Fn(&[u8], &mut Totals) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+fn measure(name: &str, segments: &[Vec<u8>], read: &Reading<'_>) -> Result<(), Failure> {
     let mut once = Totals::default();
     for bytes in segments {
         read(bytes, &mut once)?;
