@@ -71,7 +71,7 @@ pub enum ErrorKind {
         columns: usize,
     },
     /// A set of columns that names columns which are not there.
-    #[error("the row's set of columns is malformed")]
+    #[error("the set of columns is malformed")]
     Columns,
     /// A second row in a table that can have one.
     #[error("a second row in a table without clustering columns")]

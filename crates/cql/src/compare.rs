@@ -207,6 +207,9 @@ fn nullable(ty: &CqlType, left: Option<&[u8]>, right: Option<&[u8]>) -> Option<O
 
 fn vector(element: &CqlType, dimension: u32, left: &[u8], right: &[u8]) -> Option<Ordering> {
     let fixed = element.fixed_length();
+    if fixed == Some(0) {
+        return None;
+    }
     let (mut left, mut right) = (Reader::new(left), Reader::new(right));
     for _ in 0..dimension {
         let (left_part, right_part) = (part(fixed, &mut left)?, part(fixed, &mut right)?);

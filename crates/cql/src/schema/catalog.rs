@@ -63,15 +63,16 @@ impl Catalog {
     }
 
     /// Takes over a newer state. Tables and columns that it no longer has stay known, because
-    /// older records still name them; what it has wins.
+    /// older records still name them; what it has wins. Changes come by table id, the dropped
+    /// ones first.
     pub fn absorb(&mut self, newer: Self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        for id in self.tables.keys().filter(|id| !newer.tables.contains_key(id)) {
-            changes.push(Change::Dropped(*id));
-        }
-        for (_, table) in newer.tables {
-            changes.extend(self.take_over(table));
-        }
+        let gone = self.tables.keys().filter(|id| !newer.tables.contains_key(id)).copied();
+        let mut gone: Vec<TableId> = gone.collect();
+        gone.sort_unstable();
+        let mut changes: Vec<Change> = gone.into_iter().map(Change::Dropped).collect();
+        let mut tables: Vec<Table> = newer.tables.into_values().collect();
+        tables.sort_unstable_by_key(|table| table.id);
+        changes.extend(tables.into_iter().filter_map(|table| self.take_over(table)));
         let replaced: Vec<_> = changes.iter().filter_map(Change::replaced).collect();
         changes.retain(|change| !matches!(change, Change::Dropped(id) if replaced.contains(id)));
         changes

@@ -302,3 +302,6 @@ fn user_type(row: &TypeRow, known: &UserTypes) -> Result<UserType, DocumentError
         fields,
     })
 }
+
+#[cfg(test)]
+mod tests;
