@@ -23,7 +23,7 @@ pub struct Mutation<'a> {
 
 /// Why a mutation could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{kind} (at byte {offset} of the mutation)")]
+#[error("{kind} (at byte {offset} of the mutation{})", .table.map_or_else(String::new, |id| format!(", table {id}")))]
 pub struct Error {
     /// Where in the payload the decoding stopped.
     pub offset: usize,
@@ -41,16 +41,11 @@ pub enum ErrorKind {
     #[error("the record is cut short: {0}")]
     Short(#[from] Short),
     /// A table the schema does not have.
-    #[error("table {0} is not in the schema")]
-    UnknownTable(TableId),
+    #[error("the table is not in the schema")]
+    UnknownTable,
     /// A column the schema does not have, not even as a dropped one.
-    #[error("column {name:?} of {table} is not in the schema")]
-    UnknownColumn {
-        /// Keyspace and table.
-        table: Box<str>,
-        /// The column's name.
-        name: Box<str>,
-    },
+    #[error("column {0:?} is not in the schema of its table")]
+    UnknownColumn(Box<str>),
     /// Flags that contradict each other or the format.
     #[error("{what} flags {flags:#04x} make no sense")]
     Flags {
@@ -163,7 +158,7 @@ impl<'a, L: Lookup> Updates<'a, L> {
         let id = self.reader.array().map_err(|short| fail(None, short.into()))?;
         let id = TableId::from_bytes(id);
         let table = self.schema.table(id);
-        let table = table.ok_or_else(|| fail(Some(id), ErrorKind::UnknownTable(id)))?;
+        let table = table.ok_or_else(|| fail(Some(id), ErrorKind::UnknownTable))?;
         partition::decode(&mut self.reader, table, self.version).map_err(|kind| Error {
             offset: self.reader.position(),
             table: Some(id),
@@ -184,3 +179,6 @@ impl<'a, L: Lookup> Iterator for Updates<'a, L> {
         Some(update)
     }
 }
+
+#[cfg(test)]
+mod tests;

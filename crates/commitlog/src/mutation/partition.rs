@@ -118,37 +118,41 @@ fn columns<'a>(
     table: &'a Table,
     kind: ColumnKind,
 ) -> Outcome<Vec<(&'a Column, Shape)>> {
-    let count = reader.unsigned_vint()?;
-    let known = table.columns().len();
+    let claimed = reader.unsigned_vint()?;
     // No column is listed twice, so what the schema knows bounds what is set aside.
-    let count = usize::try_from(count).ok().filter(|count| *count <= known);
-    let Some(count) = count else { return Err(too_many_columns(reader, table, kind)) };
+    let known = |count: &usize| *count <= table.columns().len();
+    let Some(count) = usize::try_from(claimed).ok().filter(known) else {
+        return Err(too_many_columns(reader, claimed, table, kind)?);
+    };
     let mut columns = Vec::with_capacity(count);
     let mut hint = 0;
     for _ in 0..count {
         let name = reader.vint_bytes()?;
         let column = table.next_column(name, kind, &mut hint);
-        let column = column.ok_or_else(|| unknown_column(table, name))?;
+        let column = column.ok_or_else(|| unknown_column(name))?;
         columns.push((column, shape(column)));
     }
     Ok(columns)
 }
 
-fn unknown_column(table: &Table, name: &[u8]) -> ErrorKind {
-    ErrorKind::UnknownColumn {
-        table: format!("{}.{}", table.keyspace, table.name).into(),
-        name: String::from_utf8_lossy(name).into(),
-    }
+fn unknown_column(name: &[u8]) -> ErrorKind {
+    ErrorKind::UnknownColumn(String::from_utf8_lossy(name).into())
 }
 
 /// More columns than the schema knows: names the first unknown one, if there is one.
-fn too_many_columns(reader: &mut Reader<'_>, table: &Table, kind: ColumnKind) -> ErrorKind {
-    while let Ok(name) = reader.vint_bytes() {
+fn too_many_columns(
+    reader: &mut Reader<'_>,
+    count: u64,
+    table: &Table,
+    kind: ColumnKind,
+) -> Outcome<ErrorKind> {
+    for _ in 0..count {
+        let name = reader.vint_bytes()?;
         if table.column(name, kind).is_none() {
-            return unknown_column(table, name);
+            return Ok(unknown_column(name));
         }
     }
-    ErrorKind::Columns
+    Ok(ErrorKind::Columns)
 }
 
 fn shape(column: &Column) -> Shape {

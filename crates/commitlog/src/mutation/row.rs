@@ -222,6 +222,7 @@ struct Cells<'c, 'a> {
 }
 
 impl<'a> Cells<'_, 'a> {
+    #[inline]
     fn column(
         &self,
         reader: &mut Reader<'a>,
@@ -241,6 +242,7 @@ impl<'a> Cells<'_, 'a> {
     }
 
     /// A cell and its path; here the expiry comes before the TTL.
+    #[inline]
     fn cell(&self, reader: &mut Reader<'a>, shape: Shape) -> Outcome<Element<'a>> {
         let flags = reader.u8()?;
         let malformed = || ErrorKind::Flags { what: "cell", flags };
