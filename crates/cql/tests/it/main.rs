@@ -1,4 +1,5 @@
-//! Properties of the merge, seen from outside the crate.
+//! The merge seen from outside the crate: its laws on random histories, its rules one by one.
 
 mod history;
 mod merge;
+mod rules;
