@@ -6,3 +6,4 @@
 mod damage;
 mod fixtures;
 mod real;
+mod tail;
