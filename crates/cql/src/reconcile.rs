@@ -57,7 +57,7 @@ pub use column::{ColumnKey, ColumnState, ComplexState, ElementKey, Storage};
 pub use counter::CounterState;
 pub use partition::{PartitionState, TableState};
 pub use range::Ranges;
-pub use row::RowState;
+pub use row::{Columns, RowState};
 pub use select::Select;
 
 /// Why an update could not be merged, or a state not be shown.

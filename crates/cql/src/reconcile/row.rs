@@ -1,7 +1,5 @@
 //! One row: its marker, the deletion that covers it, its columns.
 
-use std::collections::BTreeMap;
-
 use super::Error;
 use super::cell::{covers, order_liveness};
 use super::column::{ColumnKey, ColumnState};
@@ -17,15 +15,15 @@ pub struct RowState {
     /// The strongest deletion known to cover the row.
     pub deletion: Option<Deletion>,
     /// Its columns, current and former.
-    pub columns: BTreeMap<ColumnKey, ColumnState>,
+    pub columns: Columns,
 }
 
 impl RowState {
     /// The state after one write.
     pub fn new(update: &RowUpdate<'_>) -> Result<Self, Error> {
-        let mut columns = BTreeMap::new();
+        let mut columns = Columns(Vec::with_capacity(update.columns.len()));
         for column in &update.columns {
-            insert(&mut columns, ColumnKey::of(column.column()), ColumnState::new(column)?);
+            columns.put(ColumnKey::of(column.column()), ColumnState::new(column)?);
         }
         let mut state = Self { liveness: update.liveness, deletion: None, columns };
         state.delete(update.deletion);
@@ -35,9 +33,7 @@ impl RowState {
     /// Takes over what another state of the same row knows.
     pub fn merge(&mut self, other: Self) {
         self.liveness = stronger(self.liveness, other.liveness);
-        for (key, column) in other.columns {
-            insert(&mut self.columns, key, column);
-        }
+        self.columns.merge(other.columns);
         let deletion = self.deletion.max(other.deletion);
         self.deletion = deletion;
         self.delete(deletion);
@@ -51,23 +47,57 @@ impl RowState {
             return;
         }
         self.liveness = self.liveness.filter(|liveness| !covers(deletion, liveness.timestamp));
-        self.columns.retain(|_, column| column.shadow(deletion));
+        self.columns.0.retain_mut(|(_, column)| column.shadow(deletion));
     }
 
     /// True if nothing is known of the row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.liveness.is_none() && self.deletion.is_none() && self.columns.is_empty()
+        self.liveness.is_none() && self.deletion.is_none() && self.columns.0.is_empty()
     }
 }
 
-fn insert(columns: &mut BTreeMap<ColumnKey, ColumnState>, key: ColumnKey, column: ColumnState) {
-    use std::collections::btree_map::Entry;
-    match columns.entry(key) {
-        Entry::Occupied(mut held) => held.get_mut().merge(column),
-        Entry::Vacant(free) => {
-            free.insert(column);
+/// The columns of a row, by key. Rows are many and their columns few: a sorted list takes far less
+/// room than a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Columns(Vec<(ColumnKey, ColumnState)>);
+
+impl Columns {
+    /// The state of a column, if anything is known of it.
+    #[must_use]
+    pub fn get(&self, key: &ColumnKey) -> Option<&ColumnState> {
+        let index = self.find(key).ok()?;
+        self.0.get(index).map(|(_, column)| column)
+    }
+
+    /// All columns, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&ColumnKey, &ColumnState)> {
+        self.0.iter().map(|(key, column)| (key, column))
+    }
+
+    fn merge(&mut self, other: Self) {
+        if self.0.is_empty() {
+            *self = other;
+            return;
         }
+        for (key, column) in other.0 {
+            self.put(key, column);
+        }
+    }
+
+    fn put(&mut self, key: ColumnKey, column: ColumnState) {
+        match self.find(&key) {
+            Ok(index) => {
+                if let Some((_, held)) = self.0.get_mut(index) {
+                    held.merge(column);
+                }
+            }
+            Err(index) => self.0.insert(index, (key, column)),
+        }
+    }
+
+    fn find(&self, key: &ColumnKey) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.cmp(key))
     }
 }
 

@@ -91,7 +91,7 @@ impl View<'_> {
         &self,
         head: &str,
         clustering: &ClusteringKey,
-        statics: &Columns,
+        statics: &Shown,
         row: &RowState,
         above: Option<Deletion>,
     ) -> Result<Option<String>, Error> {
@@ -119,7 +119,7 @@ impl View<'_> {
     }
 
     /// A partition that has static values and no rows shows one row of nulls around them.
-    fn statics_alone(&self, head: &str, statics: &Columns) -> String {
+    fn statics_alone(&self, head: &str, statics: &Shown) -> String {
         let mut out = String::from(head);
         let shown = self.table.layout != Layout::StaticCompact;
         for column in self.table.clustering.iter().filter(|_| shown) {
@@ -153,12 +153,13 @@ impl View<'_> {
         columns: &[&Column],
         row: &RowState,
         above: Option<Deletion>,
-    ) -> Result<Columns, Error> {
-        let mut shown = Columns::default();
+    ) -> Result<Shown, Error> {
+        let mut shown = Shown::default();
+        let mut text = String::new();
         for column in columns {
             let void = column.dropped_at.map(|at| Deletion { timestamp: at, at: Seconds(0) });
             let state = row.columns.get(&ColumnKey::of(column));
-            let mut text = String::new();
+            text.clear();
             let live = match state {
                 None => false,
                 Some(state) => {
@@ -233,7 +234,7 @@ fn field(name: &str, out: &mut String) {
 
 /// The columns of a row, each with a comma before it, and whether any has a value.
 #[derive(Debug, Default)]
-struct Columns {
+struct Shown {
     text: String,
     any_live: bool,
 }
