@@ -12,7 +12,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use helenus_commitlog::{Options, Segment, mutation};
+use helenus_commitlog::{Options, Segment};
 use helenus_cql::schema::Catalog;
 use helenus_cql::update::Item;
 
@@ -102,10 +102,9 @@ fn frame(bytes: &[u8], totals: &mut Totals) -> Result<(), Failure> {
 
 fn decode(bytes: &[u8], catalog: &Catalog, totals: &mut Totals) -> Result<(), Failure> {
     let segment = Segment::parse(bytes)?;
-    let version = segment.header().version;
     let mut records = segment.records(Options::default());
     while let Some(record) = records.next_record() {
-        let mutation = mutation::decode(record?.payload, version, catalog)?;
+        let mutation = record?.decode(catalog)?;
         totals.records += 1;
         for item in mutation.updates.iter().flat_map(|update| &update.items) {
             if let Item::Row(row) = item {

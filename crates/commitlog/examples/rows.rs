@@ -7,13 +7,14 @@
 //! `SCHEMA` is the JSON document that [`Catalog::from_document`] reads, `SECONDS` the moment
 //! (since 1970) at which expiring values are looked at. Damage goes to standard error and makes
 //! the exit code 1.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stderr)]
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use helenus_commitlog::{Damage, Options, Reason, Segment, mutation};
+use helenus_commitlog::{Damage, Options, Segment};
 use helenus_cql::reconcile::TableState;
-use helenus_cql::schema::Catalog;
+use helenus_cql::schema::{Catalog, TableId};
 use helenus_cql::update::Seconds;
 
 type Failure = Box<dyn std::error::Error>;
@@ -34,9 +35,11 @@ fn main() -> Result<ExitCode, Failure> {
             damages += 1;
         }
     }
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for row in state.select(table, now) {
-        println!("{}", row?);
+        writeln!(out, "{}", row?)?;
     }
+    out.flush()?;
     Ok(if damages == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -44,33 +47,20 @@ fn main() -> Result<ExitCode, Failure> {
 fn fold(
     bytes: &[u8],
     catalog: &Catalog,
-    wanted: helenus_cql::schema::TableId,
+    wanted: TableId,
     state: &mut TableState,
 ) -> Result<Vec<Damage>, Failure> {
     let segment = Segment::parse(bytes)?;
     let mut records = segment.records(Options { complete: true, ..Options::default() });
     let mut damages = Vec::new();
     while let Some(next) = records.next_record() {
-        let record = match next {
-            Ok(record) => record,
-            Err(damage) => {
-                damages.push(damage);
-                continue;
-            }
-        };
-        match mutation::decode(record.payload, segment.header().version, catalog) {
+        match next.and_then(|record| record.decode(catalog)) {
             Ok(mutation) => {
                 for update in mutation.updates.iter().filter(|update| update.table.id == wanted) {
                     state.apply(update)?;
                 }
             }
-            Err(error) => damages.push(Damage {
-                segment: record.segment,
-                offset: record.start,
-                section: record.section,
-                table: error.table,
-                reason: Reason::Mutation(Box::new(error)),
-            }),
+            Err(damage) => damages.push(damage),
         }
     }
     Ok(damages)

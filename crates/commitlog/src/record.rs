@@ -5,11 +5,12 @@
 
 use std::ops::Range;
 
-use helenus_cql::schema::TableId;
+use helenus_cql::schema::{Lookup, TableId};
 use helenus_cql::wire::Reader;
 
-use crate::damage::Reason;
-use crate::header::SegmentId;
+use crate::damage::{Damage, Reason};
+use crate::header::{SegmentId, Version};
+use crate::mutation::{self, Mutation};
 
 /// Cassandra takes nothing shorter for a mutation.
 const PAYLOAD_LENGTH_MIN: usize = 10;
@@ -22,6 +23,8 @@ const TAIL_LENGTH: usize = 4;
 pub struct Record<'a> {
     /// The segment it is in.
     pub segment: SegmentId,
+    /// The segment's layout.
+    pub version: Version,
     /// Offset in the file of the sync marker before it.
     pub section: u64,
     /// Logical offset of its first byte.
@@ -33,7 +36,18 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    /// Decodes the mutation. Damage here costs this record only.
+    pub fn decode(&self, schema: &'a impl Lookup) -> Result<Mutation<'a>, Damage> {
+        mutation::decode(self.payload, self.version, schema).map_err(|error| Damage {
+            segment: self.segment,
+            offset: self.start,
+            section: self.section,
+            table: error.table,
+            reason: Reason::Mutation(Box::new(error)),
+        })
+    }
+
     /// The first table the mutation is about, without decoding it: enough to pass over records
     /// of tables nobody asked for.
     #[must_use]

@@ -29,22 +29,25 @@ impl Default for Options {
 
 /// A segment whose header is valid.
 ///
-/// ```no_run
-/// use helenus_commitlog::{Options, Segment};
+/// ```
+/// use helenus_commitlog::{End, Options, Segment};
+/// use helenus_cql::schema::Catalog;
 ///
-/// # fn main() -> Result<(), helenus_commitlog::HeaderError> {
-/// let bytes: Vec<u8> = Vec::new(); // the file
-/// let segment = Segment::parse(&bytes)?;
+/// # let file = include_bytes!("../tests/fixtures/plain.log");
+/// # let document = include_str!("../tests/fixtures/schema.json");
+/// let schema = Catalog::from_document(document)?;
+/// let segment = Segment::parse(file)?;
 /// let mut records = segment.records(Options::default());
+/// let mut changes = 0;
 /// while let Some(next) = records.next_record() {
-///     match next {
-///         Ok(record) => assert!(record.payload.len() >= 10),
-///         Err(damage) => assert_eq!(damage.segment, segment.header().id),
+///     match next.and_then(|record| record.decode(&schema)) {
+///         Ok(mutation) => changes += mutation.updates.len(),
+///         Err(damage) => eprintln!("{damage}"), // one record or section lost, the next goes on
 ///     }
 /// }
-/// assert!(records.end().is_some());
-/// # Ok(())
-/// # }
+/// assert_eq!(changes, 108);
+/// assert_eq!(records.end(), Some(End::Unwritten));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Segment<'a> {
@@ -146,6 +149,7 @@ impl<'a> Records<'a> {
         let end = base + next as u64;
         Some(Record {
             segment: current.section.segment,
+            version: self.walker.header().version,
             section: current.section.start.file,
             start: end - length,
             end,

@@ -3,3 +3,4 @@
 mod history;
 mod merge;
 mod rules;
+mod values;
