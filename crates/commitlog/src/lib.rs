@@ -18,6 +18,7 @@
 
 mod compression;
 mod damage;
+mod file;
 mod header;
 pub mod mutation;
 mod record;
@@ -26,6 +27,7 @@ mod segment;
 
 pub use compression::{Compression, InflateError};
 pub use damage::{Damage, Reason};
+pub use file::{CdcIndex, FileKind, FileName};
 pub use header::{Header, HeaderError, SegmentId, Version};
 pub use mutation::Mutation;
 pub use record::Record;

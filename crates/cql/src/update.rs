@@ -155,3 +155,51 @@ pub struct PartitionUpdate<'a> {
     /// Rows and range markers.
     pub items: Vec<Item<'a>>,
 }
+
+impl PartitionUpdate<'_> {
+    /// The earliest and the latest write time in it; `None` if it writes nothing.
+    #[must_use]
+    pub fn write_times(&self) -> Option<(Timestamp, Timestamp)> {
+        let mut span = Span(None);
+        span.deletion(self.deletion);
+        self.static_row.iter().for_each(|row| span.row(row));
+        for item in &self.items {
+            match item {
+                Item::Row(row) => span.row(row),
+                Item::Marker(marker) => {
+                    span.deletion(marker.end);
+                    span.deletion(marker.start);
+                }
+            }
+        }
+        span.0
+    }
+}
+
+/// The earliest and the latest of what it has been shown.
+struct Span(Option<(Timestamp, Timestamp)>);
+
+impl Span {
+    fn add(&mut self, at: Timestamp) {
+        let (first, last) = self.0.unwrap_or((at, at));
+        self.0 = Some((first.min(at), last.max(at)));
+    }
+
+    fn deletion(&mut self, deletion: Option<Deletion>) {
+        deletion.iter().for_each(|deletion| self.add(deletion.timestamp));
+    }
+
+    fn row(&mut self, row: &RowUpdate<'_>) {
+        row.liveness.iter().for_each(|liveness| self.add(liveness.timestamp));
+        self.deletion(row.deletion);
+        for column in &row.columns {
+            match column {
+                ColumnUpdate::Simple(_, cell) => self.add(cell.timestamp),
+                ColumnUpdate::Complex(_, deletion, elements) => {
+                    self.deletion(*deletion);
+                    elements.iter().for_each(|(_, cell)| self.add(cell.timestamp));
+                }
+            }
+        }
+    }
+}

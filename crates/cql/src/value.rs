@@ -1,8 +1,9 @@
 //! Values: the bytes of a cell, a key or an element, read as a CQL type says.
 //!
-//! Text, blobs and collections borrow from the input. Decoding checks everything that Cassandra
-//! checks before it stores a value, so what decodes here is a value a node can hold; ordering
-//! ([`crate::compare`]) and printing ([`crate::json`]) rest on that. Encoding is not here.
+//! Text and blobs borrow from the input. Decoding checks what Cassandra checks before it stores a
+//! value, so ordering ([`crate::compare`]) and printing ([`crate::json`]) can rest on it; it is
+//! more lenient in one point only, and takes zero bytes for a value of any scalar type. Encoding
+//! is not here.
 
 mod counter;
 mod decode;

@@ -228,3 +228,17 @@ fn markers_that_do_not_pair_and_values_that_are_none_are_refused() {
     }
     assert_eq!(story.state, before);
 }
+
+#[test]
+fn write_times_span_everything_that_was_written() {
+    let story = Story::new();
+    let mut update = empty(story.table);
+    assert_eq!(update.write_times(), None);
+    let cell = Cell { timestamp: Timestamp(-4), content: Content::Live(byte(1)) };
+    let elements = vec![(byte(1), cell)];
+    let columns = vec![ColumnUpdate::Complex(story.column("s"), Some(deletion(3)), elements)];
+    update.items.push(Item::Row(RowUpdate { columns, ..RowUpdate::default() }));
+    assert_eq!(update.write_times(), Some((Timestamp(-4), Timestamp(3))));
+    update.deletion = Some(deletion(9));
+    assert_eq!(update.write_times(), Some((Timestamp(-4), Timestamp(9))));
+}
