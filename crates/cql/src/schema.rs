@@ -4,10 +4,12 @@
 //! A [`Table`] is one table id; a table dropped and created again is another one. [`Catalog`]
 //! holds the tables of a cluster, is loaded from rows of `system_schema`
 //! ([`Catalog::from_document`]) and remembers, when a newer state is absorbed, what the newer
-//! state no longer tells. Nothing here asks a node.
+//! state no longer tells; a [`Journal`] follows the changes that the log itself carries. Nothing
+//! here asks a node.
 
 mod catalog;
 mod document;
+mod journal;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use crate::update::Timestamp;
 
 pub use catalog::{Catalog, Change, Lookup};
 pub use document::DocumentError;
+pub use journal::{Journal, JournalError};
 
 /// The id of a table, unique for ever; every partition update names its table by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! All tables that are known, now and before.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ pub trait Lookup {
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     tables: HashMap<TableId, Table, BuildHasherDefault<IdHasher>>,
+    /// Those that the newest state does not have.
+    dropped: BTreeSet<TableId>,
     /// The ids a name has stood for, oldest first.
     names: HashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
 }
@@ -67,15 +69,23 @@ impl Catalog {
     /// ones first.
     pub fn absorb(&mut self, newer: Self) -> Vec<Change> {
         let gone = self.tables.keys().filter(|id| !newer.tables.contains_key(id)).copied();
-        let mut gone: Vec<TableId> = gone.collect();
-        gone.sort_unstable();
-        let mut changes: Vec<Change> = gone.into_iter().map(Change::Dropped).collect();
+        let gone: BTreeSet<TableId> = gone.collect();
+        let newly_gone = gone.difference(&self.dropped).copied();
+        let mut changes: Vec<Change> = newly_gone.map(Change::Dropped).collect();
+        self.dropped = gone;
         let mut tables: Vec<Table> = newer.tables.into_values().collect();
         tables.sort_unstable_by_key(|table| table.id);
         changes.extend(tables.into_iter().filter_map(|table| self.take_over(table)));
         let replaced: Vec<_> = changes.iter().filter_map(Change::replaced).collect();
         changes.retain(|change| !matches!(change, Change::Dropped(id) if replaced.contains(id)));
         changes
+    }
+
+    /// Leaves out tables without a key. A node that starts deletes and rewrites the rows of its
+    /// own tables in several mutations, between which a table may be there without its columns.
+    pub(super) fn without_torsos(mut self) -> Self {
+        self.tables.retain(|_, table| !table.partition_key.is_empty());
+        self
     }
 
     fn take_over(&mut self, mut table: Table) -> Option<Change> {

@@ -124,7 +124,15 @@ impl Catalog {
     /// # Ok::<(), helenus_cql::schema::DocumentError>(())
     /// ```
     pub fn from_document(text: &str) -> Result<Self, DocumentError> {
-        let document: Document = serde_json::from_str(text)?;
+        Self::load(serde_json::from_str(text)?)
+    }
+
+    /// The same from a document already parsed.
+    pub(super) fn from_value(document: serde_json::Value) -> Result<Self, DocumentError> {
+        Self::load(serde_json::from_value(document)?)
+    }
+
+    fn load(document: Document) -> Result<Self, DocumentError> {
         let types = user_types(document.types)?;
         let mut columns: ByTable<ColumnRow> = HashMap::new();
         for row in document.columns {
