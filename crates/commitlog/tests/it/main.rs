@@ -4,6 +4,7 @@
 //! the node that wrote them; its README says how they were made.
 
 mod damage;
+mod ddl;
 mod fixtures;
 mod real;
 mod tail;

@@ -44,6 +44,18 @@ type Row = Map<String, Value>;
 type Rows = BTreeMap<Vec<String>, Row>;
 
 /// A schema and how it changes.
+///
+/// ```
+/// use helenus_cql::schema::Journal;
+/// use helenus_cql::update::PartitionUpdate;
+///
+/// let document = r#"{"tables": [], "columns": []}"#; // of a real node: a thousand rows
+/// let mut journal = Journal::new(document, None)?;
+/// let catalog = journal.catalog(); // decode a mutation with it, then:
+/// let updates: Vec<PartitionUpdate<'_>> = Vec::new();
+/// assert!(journal.apply(&updates)?.is_empty());
+/// # Ok::<(), helenus_cql::schema::JournalError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Journal {
     rows: BTreeMap<&'static str, Rows>,
