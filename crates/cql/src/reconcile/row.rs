@@ -1,5 +1,7 @@
 //! One row: its marker, the deletion that covers it, its columns.
 
+use std::sync::Arc;
+
 use super::Error;
 use super::cell::{covers, order_liveness};
 use super::column::{ColumnKey, ColumnState};
@@ -23,7 +25,9 @@ impl RowState {
     pub fn new(update: &RowUpdate<'_>) -> Result<Self, Error> {
         let mut columns = Columns(Vec::with_capacity(update.columns.len()));
         for column in &update.columns {
-            columns.put(ColumnKey::of(column.column()), ColumnState::new(column)?);
+            let state = ColumnState::new(column)?;
+            let name = Arc::clone(&column.column().name_bytes);
+            columns.put(ColumnKey { name, storage: state.storage() }, state);
         }
         let mut state = Self { liveness: update.liveness, deletion: None, columns };
         state.delete(update.deletion);
