@@ -2,7 +2,7 @@
 //!
 //! One private Cassandra node, one schema, one run a variant: empty the tables, restart the node
 //! with the variant's setting, write filler until a fresh segment begins, run the statements, wait
-//! until what has a short TTL is gone, ask for the rows, stop the node, copy the segment. What the
+//! until what has a short TTL is gone, ask for the rows, copy the segment. What the
 //! node answers is the expectation; no byte is made here.
 
 #![allow(
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use helenus_commitlog::{Options, Segment};
+use helenus_commitlog::{CdcIndex, FileKind, FileName, Options, Segment};
 use helenus_cql::schema::Catalog;
 use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Spec, workspace};
@@ -76,8 +76,7 @@ async fn main() -> Result<()> {
         eprintln!("recording {variant}");
         empty_tables(&connect(&node).await?).await?;
         node.restart_as(if value.is_empty() { spec() } else { spec().set(key, value) })?;
-        recorded.push(record(&mut node, variant, &fixtures).await?);
-        node.restart_as(spec())?;
+        recorded.push(record(&node, variant, &fixtures).await?);
     }
     let schema = system_schema(&connect(&node).await?).await?;
     write_schema(&schema, &fixtures)?;
@@ -88,10 +87,11 @@ async fn main() -> Result<()> {
 struct Recorded {
     variant: &'static str,
     at: u64,
+    index: usize,
     rows: BTreeMap<String, Vec<String>>,
 }
 
-async fn record(node: &mut Instance, variant: &'static str, fixtures: &Path) -> Result<Recorded> {
+async fn record(node: &Instance, variant: &'static str, fixtures: &Path) -> Result<Recorded> {
     let session = connect(node).await?;
     begin_segment(&session, &node.dir().join("cdc_raw")).await?;
     run_file(&session, &fixtures.join("statements.cql")).await?;
@@ -102,17 +102,17 @@ async fn record(node: &mut Instance, variant: &'static str, fixtures: &Path) -> 
         let query = format!("SELECT JSON * FROM fx.{table}");
         rows.insert(format!("fx.{table}"), texts(&session, &query).await?);
     }
-    drop(session);
-    // A stopped node has closed its segments and says so in their indexes.
-    node.stop()?;
-    let (log, _) = newest_index(&node.dir().join("cdc_raw"))?.ok_or("no segment was written")?;
+    // One more write, and what came before it is on the disk as well. A node that stops would
+    // write a good deal of its own into the segment.
+    let cdc_raw = node.dir().join("cdc_raw");
+    let (log, index) = fill(&session, &cdc_raw, 1).await?;
     let mut bytes = fs::read(log)?;
     // Only a segment that is not compressed is longer than what was written into it.
     let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     bytes.truncate(written + 64);
     fs::write(fixtures.join(format!("{variant}.log")), &bytes)?;
     eprintln!("  {} bytes", bytes.len());
-    Ok(Recorded { variant, at, rows })
+    Ok(Recorded { variant, at, index, rows })
 }
 
 async fn connect(node: &Instance) -> Result<Session> {
@@ -143,49 +143,51 @@ async fn empty_tables(session: &Session) -> Result<()> {
 
 /// Writes until the node has begun a new segment, so that the statements fit into one.
 async fn begin_segment(session: &Session, cdc_raw: &Path) -> Result<()> {
-    let fill = "INSERT INTO fx.filler (id, v) VALUES (0, ?)";
-    session.query_unpaged(fill, (vec![0_u8],)).await?;
-    let first = next_index(cdc_raw, None).await?;
+    let first = fill(session, cdc_raw, 1).await?;
     let mut current = first.clone();
     while current.0 == first.0 {
         let left = (1_usize << 20).saturating_sub(current.1 + 200);
-        let size = match left {
-            300_001.. => 250_000,
-            7_001.. => left - 4_000,
-            _ => 1_200,
+        current = match left {
+            300_001.. => fill(session, cdc_raw, 250_000).await?,
+            7_001.. => fill(session, cdc_raw, left - 4_000).await?,
+            _ => fill(session, cdc_raw, 1_200).await?,
         };
-        session.query_unpaged(fill, (vec![0_u8; size],)).await?;
-        current = next_index(cdc_raw, Some(&current)).await?;
     }
     Ok(())
 }
 
-/// Waits until the newest index is another than before.
-async fn next_index(cdc_raw: &Path, before: Option<&(PathBuf, usize)>) -> Result<(PathBuf, usize)> {
+/// Writes `size` bytes and waits until the node has synced them: the index is another segment's
+/// then, or further by at least as much.
+async fn fill(session: &Session, cdc_raw: &Path, size: usize) -> Result<(PathBuf, usize)> {
+    let mut before = newest_index(cdc_raw)?;
+    let insert = "INSERT INTO fx.filler (id, v) VALUES (0, ?)";
+    session.query_unpaged(insert, (vec![0_u8; size],)).await?;
     for _ in 0..600 {
-        match newest_index(cdc_raw)? {
-            Some(index) if Some(&index) != before => return Ok(index),
-            _ => tokio::time::sleep(Duration::from_millis(50)).await,
+        if let Some(after) = newest_index(cdc_raw)? {
+            let (log, from) = before.get_or_insert_with(|| after.clone());
+            if *log != after.0 || after.1 >= *from + size {
+                return Ok(after);
+            }
         }
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Err("the node does not sync its commit log".into())
 }
 
-/// The newest segment with an index, and how far it is written.
+/// The newest segment with an index, and how far it is written; nothing while there is none or the
+/// index is being rewritten.
 fn newest_index(cdc_raw: &Path) -> Result<Option<(PathBuf, usize)>> {
     let mut newest = None;
     for entry in fs::read_dir(cdc_raw)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(segment) = name.strip_suffix("_cdc.idx") else { continue };
-        let id: i64 = segment.rsplit('-').next().unwrap_or_default().parse()?;
-        let text = fs::read_to_string(&path)?;
-        // Empty while it is being rewritten.
-        let Some(Ok(offset)) = text.lines().next().map(str::parse) else { continue };
-        let log = path.with_file_name(format!("{segment}.log"));
-        newest = newest.max(Some((id, log, offset)));
+        let name = path.file_name().and_then(|name| FileName::parse(name.to_str()?));
+        newest = newest
+            .max(name.filter(|name| name.kind == FileKind::Index).map(|name| (name.id, path)));
     }
-    Ok(newest.map(|(_, log, offset)| (log, offset)))
+    let Some((_, path)) = newest else { return Ok(None) };
+    let Some(index) = CdcIndex::parse(&fs::read_to_string(&path)?) else { return Ok(None) };
+    let log = path.to_string_lossy().replace("_cdc.idx", ".log");
+    Ok(Some((PathBuf::from(log), usize::try_from(index.offset)?)))
 }
 
 /// Waits until the values with a TTL of a second are gone.
@@ -290,15 +292,16 @@ fn unknown_tables(catalog: &Catalog, fixtures: &Path) -> Result<BTreeSet<String>
 
 /// Writes what the node answered: the same rows in every run, each run at its own time.
 fn write_answers(recorded: Vec<Recorded>, fixtures: &Path) -> Result<()> {
-    let mut at = Map::new();
+    let (mut at, mut indexes) = (Map::new(), Map::new());
     let mut answers = None;
-    for Recorded { variant, at: asked, rows } in recorded {
+    for Recorded { variant, at: asked, index, rows } in recorded {
         at.insert(variant.to_owned(), json!(asked));
+        indexes.insert(variant.to_owned(), json!(index));
         if *answers.get_or_insert_with(|| rows.clone()) != rows {
             return Err(format!("the node answered otherwise in the run {variant}").into());
         }
     }
-    let document = json!({ "at": at, "rows": answers });
+    let document = json!({ "at": at, "index": indexes, "rows": answers });
     fs::write(fixtures.join("rows.json"), format!("{document:#}\n"))?;
     eprintln!("recorded into {}", fixtures.display());
     Ok(())

@@ -15,9 +15,10 @@ use helenus_testkit::services::{
 use crate::arguments::{Arguments, unknown};
 
 pub(crate) const BENCH_HELP: &str = "\
-Usage: cargo xtask bench [SCENARIO]
+Usage: cargo xtask bench [SCENARIO [ARGUMENTS]]
 
-Runs one scenario, with the services it needs. Without a name, lists them.
+Runs one scenario, with the services it needs; what follows its name is for the bench itself.
+Without a name, lists them.
 ";
 
 pub(crate) const PROOF_HELP: &str = "\
@@ -36,8 +37,10 @@ struct Run {
     services: &'static [Service],
 }
 
-const BENCHES: &[Run] =
-    &[Run { name: "sqlite", package: "helenus-sqlite", target: "engine", services: &[] }];
+const BENCHES: &[Run] = &[
+    Run { name: "sqlite", package: "helenus-sqlite", target: "engine", services: &[] },
+    Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
+];
 
 const PROOFS: &[Run] =
     &[Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] }];
@@ -63,7 +66,8 @@ pub(crate) fn bench(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
     with_services(run, || {
         let mut command = crate::cargo();
         command.args(["bench", "--locked", "-p", run.package, "--bench", run.target]);
-        let status = command.args(arguments.rest()).status().context("cannot run cargo")?;
+        let status =
+            command.arg("--").args(arguments.rest()).status().context("cannot run cargo")?;
         if !status.success() {
             bail!("the bench ended with {status}");
         }

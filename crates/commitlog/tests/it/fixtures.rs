@@ -41,8 +41,16 @@ pub(crate) fn answers() -> BTreeMap<String, Vec<String>> {
 
 /// When it was asked.
 pub(crate) fn asked_at(variant: &str) -> Seconds {
-    let at = recorded("at");
-    Seconds(at.get(variant).and_then(Value::as_i64).expect("seconds by variant"))
+    Seconds(number("at", variant))
+}
+
+/// How far the segment's `_cdc.idx` said it was durable, just before the segment was copied.
+pub(crate) fn index_of(variant: &str) -> u64 {
+    u64::try_from(number("index", variant)).expect("an offset")
+}
+
+fn number(part: &str, variant: &str) -> i64 {
+    recorded(part).get(variant).and_then(Value::as_i64).expect("a number by variant")
 }
 
 /// The payloads of all records, and what was damaged.

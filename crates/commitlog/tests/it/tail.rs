@@ -2,7 +2,7 @@
 
 use helenus_commitlog::{End, Header, Options, Step, Walker};
 
-use crate::fixtures::{PLAIN, SEGMENTS, payloads};
+use crate::fixtures::{PLAIN, SEGMENTS, index_of, payloads};
 
 /// Takes every section that can be had from the file as it is now; returns why it stopped.
 /// `sections` collects the file range of each.
@@ -104,19 +104,18 @@ fn a_torn_marker_in_a_complete_file_is_reported_and_its_records_are_saved() {
 
 #[test]
 fn logical_positions_are_what_the_node_wrote_to_its_index() {
-    // `_cdc.idx` of each recorded segment, when it was copied.
-    let indexes = [
-        ("plain", 12_966),
-        ("lz4", 12_047),
-        ("snappy", 15_777),
-        ("deflate", 13_018),
-        ("zstd", 12_040),
-        ("v8", 15_719),
-    ];
-    for ((variant, bytes), (name, index)) in SEGMENTS.into_iter().zip(indexes) {
-        assert_eq!(variant, name);
+    for (variant, bytes) in SEGMENTS {
         let mut walker = Walker::new(Header::parse(bytes).unwrap());
-        follow(&mut walker, bytes, &mut Vec::new());
-        assert_eq!(walker.position().logical, index, "{variant}");
+        let mut ends = Vec::new();
+        loop {
+            let from = usize::try_from(walker.position().file).unwrap();
+            let Step::Section(section) = walker.step(&bytes[from..], bytes.len() as u64, None)
+            else {
+                break;
+            };
+            ends.push(section.end.logical);
+        }
+        // Not always the last: the node may have synced once more before the copy was made.
+        assert!(ends.contains(&index_of(variant)), "{variant}: {ends:?}");
     }
 }
