@@ -7,4 +7,6 @@
 
 mod conformance;
 #[cfg(feature = "sqlite")]
+mod model;
+#[cfg(feature = "sqlite")]
 mod staging;
