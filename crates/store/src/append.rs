@@ -9,5 +9,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "cassandra")]
+pub(crate) use plan::fits;
 pub(crate) use plan::{Age, Bounds, Plan, PlannedEvent, Span};
 pub(crate) use settle::{Memory, State};

@@ -64,6 +64,8 @@ pub(crate) struct Plan {
     pub(crate) content_hash: ContentHash,
     pub(crate) appended_at: Timestamp,
     pub(crate) deadline: Duration,
+    /// Roughly what it costs a backend's log.
+    pub(crate) bytes: usize,
     pub(crate) events: Vec<PlannedEvent>,
 }
 
@@ -101,10 +103,7 @@ impl Plan {
     pub(crate) fn new(append: Append, bounds: Bounds, ports: &Ports) -> Result<Plan, AppendError> {
         check(&append)?;
         let bytes = size(&append);
-        if bytes > bounds.bytes_max {
-            let (bytes, limit) = (bytes as u64, bounds.bytes_max as u64);
-            return Err(AppendError::TooLarge { bytes, limit });
-        }
+        fits(bytes, bounds.bytes_max)?;
         let now = ports.clock.now();
         let operation_id = append
             .operation_id
@@ -119,6 +118,7 @@ impl Plan {
             content_hash,
             appended_at: now,
             deadline: append.deadline.unwrap_or(APPEND_DEADLINE),
+            bytes,
             events: events.map(|(index, event)| planned(event, operation_id, index, now)).collect(),
         };
         // Where the caller says what the head is, declared versions are checked before anything
@@ -184,6 +184,15 @@ impl Plan {
     pub(crate) fn expired(&self) -> AppendError {
         AppendError::OperationExpired { operation_id: self.operation_id }
     }
+}
+
+/// Whether an append of `bytes` may be sent.
+pub(crate) fn fits(bytes: usize, limit: usize) -> Result<(), AppendError> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    let (bytes, limit) = (bytes as u64, limit as u64);
+    Err(AppendError::TooLarge { bytes, limit })
 }
 
 fn planned(event: NewEvent, operation: OperationId, index: usize, now: Timestamp) -> PlannedEvent {

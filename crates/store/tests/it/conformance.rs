@@ -128,3 +128,14 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 
 #[cfg(feature = "sqlite")]
 conformance!(sqlite, crate::conformance::open_sqlite: messages, events);
+
+#[cfg(feature = "service-tests")]
+fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {
+    let keyspace = crate::cassandra::Keyspace::new();
+    let (ports, clock) = ports();
+    let store = keyspace.store(helenus_store::cassandra::Options::default(), ports);
+    std::future::ready(Fixture { store, clock, _keep: Box::new(keyspace) })
+}
+
+#[cfg(feature = "service-tests")]
+conformance!(cassandra, crate::conformance::open_cassandra: events);

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+#[cfg(feature = "service-tests")]
+mod cassandra;
 mod conformance;
 #[cfg(feature = "sqlite")]
 mod model;
