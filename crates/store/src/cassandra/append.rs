@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use helenus_model::limits::APPEND_ATTEMPTS_MAX;
-use helenus_model::{Failure, OperationId, StreamId, Version};
+use helenus_model::{Failure, StreamId, Version};
 use tokio::time::{sleep, timeout};
 
 use super::classify::{read_error, request_error};
@@ -59,6 +59,7 @@ async fn attempts(
             None => match look(link, plan).await {
                 Ok(Verdict::Settled(outcome)) => return outcome,
                 Ok(Verdict::Head(head)) => head,
+                Err(error) if lost.is_some() && error.is_retryable() => continue,
                 Err(error) => return Err(giving_up(plan, lost, error)),
             },
         };
@@ -83,6 +84,8 @@ async fn attempts(
                 lost = Some(error);
                 head = plan.expected_head();
             }
+            // Only another answer tells what became of the attempt before.
+            Err(error) if lost.is_some() && error.is_retryable() => {}
             Err(error) => return Err(giving_up(plan, lost, error)),
         }
     }
@@ -214,17 +217,6 @@ async fn rows(
 pub(super) async fn head(link: &Link, stream_id: &StreamId) -> Result<Option<Version>, Error> {
     let rows = rows(link, stream_id, [0, 0]).await?;
     rows.first().map(ConditionRow::head).transpose()
-}
-
-/// What is stored of an operation, if anything.
-pub(super) async fn memory(
-    link: &Link,
-    stream_id: &StreamId,
-    operation_id: OperationId,
-) -> Result<Option<Memory>, Error> {
-    let key = operation_row(operation_id);
-    let rows = rows(link, stream_id, [key, key]).await?;
-    rows.first().map(ConditionRow::memory).transpose()
 }
 
 /// Whole seconds, as `USING TTL` takes them.

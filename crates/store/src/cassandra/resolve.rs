@@ -4,12 +4,12 @@
 //! operation from ever applying, however long a coordinator or a paused process still tries.
 
 use futures_util::TryStreamExt;
-use helenus_model::limits::APPEND_DEADLINE;
+use helenus_model::limits::{APPEND_ATTEMPTS_MAX, APPEND_DEADLINE};
 use helenus_model::{Failure, OperationId, StreamId, Version};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::append::{memory, pause, ttl};
+use super::append::{pause, ttl};
 use super::classify::{page_error, request_error};
 use super::rows::{Answer, answer};
 use super::session::Link;
@@ -65,10 +65,9 @@ async fn cancel(
 ) -> Result<Memory, Error> {
     let cancelled = Memory { operation_id, state: State::Cancelled };
     let (row, ttl) = (operation_row(operation_id), ttl(store.bounds().window));
-    let mut attempt = 0;
-    loop {
+    let mut failure = None;
+    for attempt in 0..APPEND_ATTEMPTS_MAX {
         pause(&store.ports, attempt).await;
-        attempt += 1;
         let values = (stream_id.as_str(), row, operation_id.as_uuid(), ttl);
         let sent = link.session.execute_unpaged(&link.statements.cancel, values);
         match Box::pin(sent).await.map_err(|error| request_error("cancel", error)) {
@@ -79,15 +78,16 @@ async fn cancel(
                     None => return Err(Error::corrupt("a cancellation was refused without a row")),
                 },
             },
-            // Sent again, it finds itself or the operation.
-            Err(error) if error.applied().is_none() => {}
-            // It may be settled already, and readable where it cannot be written.
-            Err(error) => match memory(link, stream_id, operation_id).await {
-                Ok(Some(memory)) => return Ok(memory),
-                _ => return Err(error),
-            },
+            // Sent again, it finds itself or the operation. A lost answer is what is told of in
+            // the end: it may have been applied.
+            Err(error) if error.is_retryable() => {
+                let is_lost = |error: &Error| error.applied().is_none();
+                failure = failure.filter(|failure| is_lost(failure)).or(Some(error));
+            }
+            Err(error) => return Err(error),
         }
     }
+    Err(failure.unwrap_or_else(|| Error::corrupt("a cancellation was never sent")))
 }
 
 /// The first of an operation's events, given its last: they stand side by side.

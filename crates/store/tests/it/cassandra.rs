@@ -1,4 +1,4 @@
-//! What only a cluster can show: one session for many first uses, tables made once, a serial
+//! What only a cluster can show: one session for many first uses, answers that get lost, a serial
 //! consistency that stands, operations whose row has expired.
 
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use scylla::client::session_builder::SessionBuilder;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::proxy::{Mode, Proxy};
+
 /// A keyspace of one test on the shared node, dropped with it.
 pub(crate) struct Keyspace {
     name: String,
@@ -31,14 +33,18 @@ impl Keyspace {
         Keyspace { name: format!("store_{}_{count}", std::process::id()), address }
     }
 
-    fn endpoint(&self) -> Endpoint {
-        let url = format!("cassandra://{}/{}", self.address, self.name);
+    fn endpoint(&self, address: &str) -> Endpoint {
+        let url = format!("cassandra://{address}/{}", self.name);
         let StoreUrl::Cassandra(endpoint) = url.parse().unwrap() else { panic!("{url}") };
         endpoint
     }
 
     pub(crate) fn store(&self, options: Options, ports: Ports) -> CassandraStore {
-        CassandraStore::new(self.endpoint(), options, ports).unwrap()
+        CassandraStore::new(self.endpoint(&self.address), options, ports).unwrap()
+    }
+
+    fn store_through(&self, proxy: &Proxy, options: Options) -> CassandraStore {
+        CassandraStore::new(self.endpoint(proxy.address()), options, Ports::system()).unwrap()
     }
 
     async fn session(&self) -> Session {
@@ -68,27 +74,32 @@ fn order() -> StreamId {
     StreamId::new("order-1").unwrap()
 }
 
+fn fresh() -> OperationId {
+    let ports = Ports::system();
+    OperationId::generate(&*ports.clock, &*ports.random)
+}
+
 fn append(expected: Expected, operation: Option<OperationId>) -> Append {
     let events = vec![NewEvent::new("e", Payload::json(&serde_json::json!({})))];
     Append { operation_id: operation, ..Append::new(order(), expected, events) }
 }
 
-async fn connections(session: &Session) -> usize {
-    let rows = session.query_unpaged("SELECT port FROM system_views.clients", ()).await.unwrap();
-    rows.into_rows_result().unwrap().rows_num()
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn building_opens_nothing_and_first_uses_share_a_session() {
-    let keyspace = Keyspace::new();
+async fn a_node_that_is_not_there_is_unavailable_and_nothing_was_applied() {
     let nowhere: StoreUrl = "cassandra://127.0.0.1:1/shop".parse().unwrap();
     let StoreUrl::Cassandra(nowhere) = nowhere else { panic!("{nowhere}") };
     let unreachable = CassandraStore::new(nowhere, Options::default(), Ports::system()).unwrap();
     let error = unreachable.append(append(Expected::Any, None)).await.unwrap_err();
     assert_eq!((error.code(), error.applied()), ("unavailable", Some(false)), "{error:?}");
     assert_eq!(error.kind(), Kind::Unavailable);
+}
 
-    let store = keyspace.store(Options::default(), Ports::system());
+#[tokio::test(flavor = "multi_thread")]
+async fn building_opens_nothing_and_first_uses_share_a_session() {
+    let keyspace = Keyspace::new();
+    let proxy = Proxy::start(&keyspace.address).await;
+    let store = keyspace.store_through(&proxy, Options::default());
+    assert_eq!(proxy.connections(), 0);
     let mut first_uses = JoinSet::new();
     for _ in 0..20 {
         let store = store.clone();
@@ -98,13 +109,71 @@ async fn building_opens_nothing_and_first_uses_share_a_session() {
     let mut versions: Vec<i64> = appended.iter().map(|done| done.last().as_i64()).collect();
     versions.sort_unstable();
     assert_eq!(versions, (1..=20).collect::<Vec<i64>>());
-    // Other tests come and go; twenty sessions would have stayed.
-    let session = keyspace.session().await;
-    let before = connections(&session).await;
-    for _ in 0..20 {
-        store.append(append(Expected::Any, None)).await.unwrap();
+    // One for the driver's own questions and one for ours; twenty sessions would make forty.
+    assert!((1..=4).contains(&proxy.connections()), "{}", proxy.connections());
+}
+
+/// Appends while answers are lost as `mode` loses them, then resolves twice.
+async fn lose_an_answer(store: &CassandraStore, proxy: &Proxy, mode: Mode) -> (Append, Resolved) {
+    store.append(append(Expected::NoStream, None)).await.unwrap();
+    let operation = fresh();
+    let deadline = Some(Duration::from_millis(1_500));
+    let expected = Expected::Exact(Version::FIRST);
+    let request = Append { deadline, ..append(expected, Some(operation)) };
+    proxy.set(mode);
+    let error = store.append(request.clone()).await.unwrap_err();
+    assert_eq!((error.code(), error.applied()), ("unknown", None), "{error:?}");
+    proxy.set(Mode::Forward);
+    let resolved = store.resolve(&order(), operation).await.unwrap();
+    assert_eq!(store.resolve(&order(), operation).await.unwrap(), resolved);
+    (request, resolved)
+}
+
+fn impatient() -> Options {
+    Options { request_timeout: Duration::from_millis(500), ..Options::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_lost_after_the_write_resolves_as_applied() {
+    let keyspace = Keyspace::new();
+    let proxy = Proxy::start(&keyspace.address).await;
+    let store = keyspace.store_through(&proxy, impatient());
+    let (request, resolved) = lose_an_answer(&store, &proxy, Mode::DropAnswers).await;
+    let second = Version::FIRST.next();
+    assert_eq!(resolved, Resolved::Applied { first: second, last: second });
+    let again = store.append(request).await.unwrap();
+    assert_eq!(again, Appended::AlreadyApplied { first: second, last: second });
+    assert_eq!(store.version(&order()).await.unwrap(), Some(second));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_lost_before_the_write_resolves_as_cancelled() {
+    let keyspace = Keyspace::new();
+    let proxy = Proxy::start(&keyspace.address).await;
+    let store = keyspace.store_through(&proxy, impatient());
+    let (request, resolved) = lose_an_answer(&store, &proxy, Mode::DropRequests).await;
+    assert_eq!(resolved, Resolved::Cancelled);
+    let error = store.append(request.clone()).await.unwrap_err();
+    assert_eq!((error.code(), error.applied()), ("cancelled", Some(false)));
+    assert_eq!(store.version(&order()).await.unwrap(), Some(Version::FIRST));
+    let renewed = Append { operation_id: Some(fresh()), ..request };
+    assert_eq!(store.append(renewed).await.unwrap().last(), Version::FIRST.next());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_cut_off_is_settled_within_the_deadline() {
+    let keyspace = Keyspace::new();
+    let proxy = Proxy::start(&keyspace.address).await;
+    let store = keyspace.store_through(&proxy, impatient());
+    store.append(append(Expected::NoStream, None)).await.unwrap();
+    for round in 1..=5 {
+        let head = Version::new(round).unwrap();
+        proxy.set(Mode::CutAfterRequest);
+        let appended = store.append(append(Expected::Exact(head), None)).await.unwrap();
+        assert_eq!((appended.first(), appended.last()), (head.next(), head.next()));
     }
-    assert!(before < 400, "{before} connections");
+    let events: Vec<_> = store.read(ReadEvents::forward(order())).try_collect().await.unwrap();
+    assert_eq!(events.len(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,8 +214,7 @@ async fn an_operation_outlives_its_row_in_its_events() {
     let window = Duration::from_secs(2);
     let options = Options { operation_window: window, ..Options::default() };
     let store = keyspace.store(options, Ports::system());
-    let ports = Ports::system();
-    let dated = OperationId::generate(&*ports.clock, &*ports.random);
+    let dated = fresh();
     let undated = OperationId::from(Uuid::new_v4());
     let first = append(Expected::NoStream, Some(dated));
     let second = append(Expected::Exact(Version::FIRST), Some(undated));

@@ -10,5 +10,7 @@ mod cassandra;
 mod conformance;
 #[cfg(feature = "sqlite")]
 mod model;
+#[cfg(feature = "service-tests")]
+mod proxy;
 #[cfg(feature = "sqlite")]
 mod staging;
