@@ -9,7 +9,5 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "cassandra")]
-pub(crate) use plan::fits;
 pub(crate) use plan::{Age, Bounds, Plan, PlannedEvent, Span};
 pub(crate) use settle::{Memory, State};

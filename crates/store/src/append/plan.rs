@@ -65,7 +65,7 @@ pub(crate) struct Plan {
     pub(crate) appended_at: Timestamp,
     pub(crate) deadline: Duration,
     /// Roughly what it costs a backend's log.
-    pub(crate) bytes: usize,
+    bytes: usize,
     pub(crate) events: Vec<PlannedEvent>,
 }
 
@@ -91,19 +91,11 @@ pub(crate) struct Span {
     pub(crate) last: Version,
 }
 
-impl Span {
-    /// How many there are.
-    pub(crate) fn count(self) -> i64 {
-        self.last.as_i64() - self.first.as_i64() + 1
-    }
-}
-
 impl Plan {
     /// Checks everything that can be checked without the stream, and assigns ids and times.
     pub(crate) fn new(append: Append, bounds: Bounds, ports: &Ports) -> Result<Plan, AppendError> {
         check(&append)?;
         let bytes = size(&append);
-        fits(bytes, bounds.bytes_max)?;
         let now = ports.clock.now();
         let operation_id = append
             .operation_id
@@ -121,12 +113,21 @@ impl Plan {
             bytes,
             events: events.map(|(index, event)| planned(event, operation_id, index, now)).collect(),
         };
+        plan.fits(bounds.bytes_max)?;
         // Where the caller says what the head is, declared versions are checked before anything
         // is sent; otherwise as soon as the head is known.
         if let Some(head) = plan.expected_head() {
             plan.place(head)?;
         }
         Ok(plan)
+    }
+
+    /// Whether it is small enough to be sent.
+    pub(crate) fn fits(&self, bytes_max: usize) -> Result<(), AppendError> {
+        if self.bytes <= bytes_max {
+            return Ok(());
+        }
+        Err(AppendError::TooLarge { bytes: self.bytes as u64, limit: bytes_max as u64 })
     }
 
     /// The stream's last version, if the caller names it.
@@ -184,15 +185,6 @@ impl Plan {
     pub(crate) fn expired(&self) -> AppendError {
         AppendError::OperationExpired { operation_id: self.operation_id }
     }
-}
-
-/// Whether an append of `bytes` may be sent.
-pub(crate) fn fits(bytes: usize, limit: usize) -> Result<(), AppendError> {
-    if bytes <= limit {
-        return Ok(());
-    }
-    let (bytes, limit) = (bytes as u64, limit as u64);
-    Err(AppendError::TooLarge { bytes, limit })
 }
 
 fn planned(event: NewEvent, operation: OperationId, index: usize, now: Timestamp) -> PlannedEvent {

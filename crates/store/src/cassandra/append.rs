@@ -13,7 +13,7 @@ use super::session::Link;
 use super::values::{Values, operation_row};
 use super::{CassandraStore, Error};
 use crate::Ports;
-use crate::append::{Age, Memory, Plan, Span, State, fits};
+use crate::append::{Age, Memory, Plan, Span, State};
 use crate::contract::{AppendError, Appended};
 
 /// What the rows of a stream say about an append.
@@ -45,7 +45,7 @@ async fn attempts(
 ) -> Result<Appended, AppendError> {
     let link = store.link().await.map_err(backend)?;
     // A node answers a larger one with a time-out, as if it might have been applied.
-    fits(plan.bytes, link.append_bytes_max)?;
+    plan.fits(link.append_bytes_max)?;
     if plan.age == Age::Old {
         return settle_old(link, plan).await;
     }

@@ -1,15 +1,20 @@
 //! The list of promises, and the backends they hold for.
 
+#[cfg(feature = "sqlite")]
 mod dispatch;
 mod events;
+#[cfg(feature = "sqlite")]
 mod inbox;
 mod operations;
+#[cfg(feature = "sqlite")]
 mod outbox;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus_model::{ChannelId, ManualClock, Message, MessageId, Payload, SeededRandom, Timestamp};
+#[cfg(feature = "sqlite")]
+use helenus_model::{ChannelId, Message, MessageId, Payload};
+use helenus_model::{ManualClock, SeededRandom, Timestamp};
 use helenus_store::Ports;
 
 /// The moment every test starts at: 2026-11-15T12:00:00Z.
@@ -36,6 +41,7 @@ fn ports() -> (Ports, Arc<ManualClock>) {
     (Ports { clock: Arc::clone(&clock) as _, random }, clock)
 }
 
+#[cfg(feature = "sqlite")]
 fn message(id: &str) -> Message {
     Message::new(
         MessageId::new(id).unwrap(),

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "service-tests")]
 mod cassandra;
+#[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod conformance;
 #[cfg(feature = "sqlite")]
 mod model;

@@ -89,7 +89,7 @@ fn found(actual: Option<Version>) -> String {
 
 impl AppendError {
     /// A backend's error, given what it says about having been applied.
-    pub(crate) fn from_backend(operation_id: OperationId, error: Error) -> Self {
+    pub fn from_backend(operation_id: OperationId, error: Error) -> Self {
         if error.applied() == Some(false) {
             AppendError::Backend(error)
         } else {
@@ -182,7 +182,8 @@ pub struct InvalidAppend {
 }
 
 impl InvalidAppend {
-    pub(crate) fn new(reason: impl Into<Cow<'static, str>>) -> Self {
+    /// Wrong for this reason, in words.
+    pub fn new(reason: impl Into<Cow<'static, str>>) -> Self {
         InvalidAppend { reason: reason.into() }
     }
 }

@@ -154,10 +154,14 @@ fn insert(
         ":tenant_id": event.tenant_id,
         ":metadata": event.metadata_json,
         ":operation_id": bytes(plan.operation_id),
-        ":operation_count": starts.map(Span::count),
+        ":operation_count": starts.map(count),
         ":content_hash": starts.map(|_| plan.content_hash.as_bytes().as_slice()),
     })?;
     Ok(())
+}
+
+fn count(span: Span) -> i64 {
+    span.last.as_i64() - span.first.as_i64() + 1
 }
 
 fn bytes(operation_id: OperationId) -> [u8; 16] {
