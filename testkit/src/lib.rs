@@ -1,5 +1,8 @@
 //! Real services for tests, and the right to disturb them one test at a time.
 //!
+//! `isolated` (feature `clients`) gives a test a keyspace, database, topic prefix or Redis database
+//! of its own on them.
+//!
 //! [`services`] provisions, starts, finds and stops real Cassandra, Kafka, schema registry,
 //! PostgreSQL and Redis processes. It needs nothing beyond std and serde, because `cargo xtask`
 //! is built from it before anything else can be.
@@ -12,6 +15,8 @@
     reason = "test support: it owns real time, talks to a terminal and may panic on its own tables"
 )]
 
+#[cfg(feature = "clients")]
+pub mod isolated;
 mod serial;
 pub mod services;
 

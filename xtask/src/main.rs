@@ -13,6 +13,7 @@
 
 mod arguments;
 mod ci;
+mod fixtures;
 mod measure;
 mod metadata;
 mod packages;
@@ -71,6 +72,12 @@ const COMMANDS: &[Command] = &[
         summary: "run reliability proofs at full size",
         help: measure::PROOF_HELP,
         run: measure::proof,
+    },
+    Command {
+        name: "fixtures",
+        summary: "record what decoders are tested with, from real services",
+        help: fixtures::HELP,
+        run: fixtures::run,
     },
 ];
 

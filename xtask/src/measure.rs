@@ -31,7 +31,7 @@ and revision, to docs/reliability.md. `cargo xtask test` runs the same proofs at
 struct Run {
     name: &'static str,
     package: &'static str,
-    /// The bench target, or the integration test.
+    /// The bench target, or the part of their names that the proof's tests share.
     target: &'static str,
     services: &'static [Service],
 }
@@ -99,7 +99,7 @@ pub(crate) fn proof(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
 fn prove(run: &Run) -> anyhow::Result<Vec<String>> {
     let mut child = crate::cargo()
         .args(["test", "--release", "--locked", "--all-features", "-p", run.package])
-        .args(["--test", run.target, "--", "--nocapture"])
+        .args(["--test", "it", "--", run.target, "--nocapture"])
         .env(PROOF_SIZE_VARIABLE, "full")
         .env(DIRECTORY_VARIABLE, services::root())
         .stdout(Stdio::piped())

@@ -1,35 +1,24 @@
 //! What lies in a node's `cdc_raw` folder: segments in the order they were written, each with how
 //! far it may be read.
 //!
-//! The node writes `CommitLog-<version>-<id>.log` and, once a change of a captured table has been
-//! synced, `CommitLog-<version>-<id>_cdc.idx`: the offset up to which the log is on the disk, and
-//! `COMPLETED` when the segment is closed. The index is rewritten in place, so a reader may find
-//! it empty or cut; that means "as before", not damage.
+//! What the names and the indexes mean is `helenus_commitlog`'s; this only looks into the folder.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use helenus_commitlog::{CdcIndex, FileKind, FileName, SegmentId};
 use helenus_model::{Failure, Kind};
 
 /// A segment of the commit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Orders the segments of one node.
-    pub id: i64,
+    pub id: SegmentId,
     /// The log's bytes.
     pub log: PathBuf,
     /// How far it may be read; nothing while the node has written no index.
-    pub index: Option<Index>,
-}
-
-/// What a segment's index says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Index {
-    /// Logical offset up to which the log is on the disk.
-    pub synced_to: u64,
-    /// Whether the segment is closed.
-    pub completed: bool,
+    pub index: Option<CdcIndex>,
 }
 
 /// A folder that could not be looked through.
@@ -65,7 +54,7 @@ pub fn list(folder: &Path) -> Result<Vec<Segment>, ListError> {
             continue;
         };
         let index = match std::fs::read_to_string(path.with_file_name(index_name(&path))) {
-            Ok(text) => parse_index(&text),
+            Ok(text) => CdcIndex::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(&path, error)),
         };
@@ -74,33 +63,14 @@ pub fn list(folder: &Path) -> Result<Vec<Segment>, ListError> {
     Ok(segments.into_values().collect())
 }
 
-fn segment_id(name: &str) -> Option<i64> {
-    let (version, id) = name.strip_prefix("CommitLog-")?.strip_suffix(".log")?.split_once('-')?;
-    version.parse::<u32>().ok()?;
-    id.parse().ok()
+fn segment_id(name: &str) -> Option<SegmentId> {
+    let name = FileName::parse(name)?;
+    (name.kind == FileKind::Segment).then_some(name.id)
 }
 
 fn index_name(log: &Path) -> String {
     let stem = log.file_stem().unwrap_or_default().to_string_lossy();
     format!("{stem}_cdc.idx")
-}
-
-/// What an index file says; nothing if it is empty or being rewritten.
-///
-/// ```
-/// use helenus_capture::segments::{Index, parse_index};
-///
-/// assert_eq!(parse_index("4096"), Some(Index { synced_to: 4096, completed: false }));
-/// assert_eq!(parse_index("4096\nCOMPLETED"), Some(Index { synced_to: 4096, completed: true }));
-/// assert_eq!(parse_index(""), None);
-/// ```
-pub fn parse_index(text: &str) -> Option<Index> {
-    let (offset, completed) = match text.split_once('\n') {
-        Some((offset, "COMPLETED")) => (offset, true),
-        Some(_) => return None,
-        None => (text, false),
-    };
-    Some(Index { synced_to: offset.parse().ok()?, completed })
 }
 
 #[cfg(test)]
@@ -119,16 +89,9 @@ mod tests {
         write("CommitLog-x-1.log", "");
         write("notes.txt", "");
         let found = list(dir.path()).unwrap();
-        let found: Vec<_> = found.iter().map(|segment| (segment.id, segment.index)).collect();
-        let index = |synced_to, completed| Some(Index { synced_to, completed });
+        let found: Vec<_> = found.iter().map(|segment| (segment.id.0, segment.index)).collect();
+        let index = |offset, completed| Some(CdcIndex { offset, completed });
         assert_eq!(found, [(99, index(512, true)), (100, None), (101, index(77, false))]);
-    }
-
-    #[test]
-    fn an_index_that_is_being_rewritten_says_nothing() {
-        for text in ["", "12x", "12\nCOMPL", "\nCOMPLETED", "-1"] {
-            assert_eq!(parse_index(text), None, "{text:?}");
-        }
     }
 
     #[test]

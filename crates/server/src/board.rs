@@ -117,3 +117,21 @@ impl Board {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_passes_when_it_has_ended_and_everything_holds() {
+        let check = |ok| Check { name: "a check", ok, detail: "<seen>".to_owned() };
+        let board = |ended, checks| Board { ended, checks, ..Board::default() };
+        assert!(board(true, vec![check(true)]).passed());
+        assert!(!board(false, vec![check(true)]).passed());
+        let failed = board(true, vec![check(true), check(false)]);
+        assert!(!failed.passed());
+        let page = failed.page().into_string();
+        assert!(page.contains("a check failed") && page.contains("FAILS"), "{page}");
+        assert!(page.contains("&lt;seen&gt;"), "text is escaped: {page}");
+    }
+}

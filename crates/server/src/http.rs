@@ -60,6 +60,8 @@ async fn live(State(shown): State<Shown>) -> Sse<impl Stream<Item = Result<Event
     board.mark_changed();
     let drawings = stream::unfold((board, stop), |(mut board, stop)| async move {
         tokio::select! {
+            // The last drawing is sent before the end, though both are there at once.
+            biased;
             changed = board.changed() => changed.ok()?,
             () = stop.cancelled() => return None,
         }

@@ -120,6 +120,13 @@ impl Instance {
         (0..self.children.len()).try_for_each(|node| self.restart_node(node))
     }
 
+    /// Starts every node again as another spec of the same service says, on the same data.
+    pub fn restart_as(&mut self, spec: Spec) -> Result<()> {
+        self.stop()?;
+        self.spec = Spec { name: self.spec.name.clone(), ..spec };
+        self.restart()
+    }
+
     /// Starts one node again; stops it first if it still runs.
     pub fn restart_node(&mut self, node: usize) -> Result<()> {
         self.stop_node(node)?;

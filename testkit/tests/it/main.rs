@@ -2,6 +2,8 @@
 
 #![cfg(feature = "service-tests")]
 
+mod corners;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

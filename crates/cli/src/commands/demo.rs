@@ -12,6 +12,7 @@ mod shown;
 use std::path::Path;
 use std::sync::Arc;
 
+use helenus::backend::{BrokerUrl, StoreUrl};
 use helenus::broker::Broker as _;
 use helenus::{Broker, Ports, Store};
 use helenus_server::serve;
@@ -24,7 +25,7 @@ use crate::args::Demo;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
 
-use pipeline::{Counters, PARTITIONS, TOPIC};
+use pipeline::{Counters, PARTITIONS, Part, Run};
 
 pub(crate) async fn run(demo: &Demo, output: &Output) -> Result<Outcome, Failed> {
     // Held until the end: dropping it removes the folder.
@@ -42,9 +43,21 @@ pub(crate) async fn run(demo: &Demo, output: &Output) -> Result<Outcome, Failed>
     let mut page = JoinSet::new();
     page.spawn(serve(listener, shown, stop.clone()));
 
+    let ports = Ports::system();
+    let run = Run::new(&ports);
     let counters = Arc::new(Counters::default());
-    let produced = produce(demo, &path, &counters, &board, output).await?;
-    let checks = checks::examine(&path, &counters, produced).await?;
+    let watcher = shown::Watcher::new(demo.seconds, &board, output);
+    let store = open(&path, &ports).await?;
+    let broker = Broker::open(&BrokerUrl::Embedded, &store)?;
+    broker.create_topic(&run.topic, PARTITIONS).await?;
+    let counted = Arc::clone(&counters);
+    let part = Part { store, broker, ports, counters: counted, run: run.clone() };
+    let staged = pipeline::run(&part, demo.seconds, |elapsed| watcher.tick(elapsed, &counters));
+    let staged = staged.await?;
+    part.store.close().await;
+    drop(watcher);
+
+    let checks = checks::examine(&path, &counters, &run, staged).await?;
     shown::finish(&board, &counters, checks);
     report(&board.borrow(), output);
     stop.cancel();
@@ -56,29 +69,8 @@ pub(crate) async fn run(demo: &Demo, output: &Output) -> Result<Outcome, Failed>
     Ok(if board.borrow().passed() { Outcome::Done } else { Outcome::ChecksFailed })
 }
 
-/// Runs the pipeline on `path` for as long as asked and until it is empty; closes the file.
-async fn produce(
-    demo: &Demo,
-    path: &Path,
-    counters: &Arc<Counters>,
-    board: &watch::Sender<helenus_server::Board>,
-    output: &Output,
-) -> Result<u64, Failed> {
-    let ports = Ports::system();
-    let store = open(path, &ports).await?;
-    let broker = Broker::open(&helenus::backend::BrokerUrl::Embedded, &store)?;
-    broker.create_topic(TOPIC, PARTITIONS).await?;
-    let watcher = shown::Watcher::new(demo.seconds, board, output);
-    let produced = pipeline::run(&store, &broker, &ports, demo.seconds, counters, |elapsed| {
-        watcher.tick(elapsed, counters);
-    })
-    .await?;
-    store.close().await;
-    Ok(produced)
-}
-
 async fn open(path: &Path, ports: &Ports) -> Result<Store, Failed> {
-    let url = helenus::backend::StoreUrl::Sqlite(path.to_owned());
+    let url = StoreUrl::Sqlite(path.to_owned());
     Ok(Store::open(&url, ports.clone()).await?)
 }
 
@@ -91,7 +83,7 @@ fn report(board: &helenus_server::Board, output: &Output) {
         let holds = if check.ok { "ok" } else { "FAILED" };
         [holds.to_owned(), check.name.to_owned(), check.detail.clone()]
     });
-    output.table(["check", "", ""], rows.collect());
+    output.table(["", "check", "seen"], rows.collect());
     let failed = board.checks.iter().filter(|check| !check.ok).count();
     output.line(format!("checks: {} ok, {failed} failed", board.checks.len() - failed));
 }

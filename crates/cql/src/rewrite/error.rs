@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use helenus_model::{Failure, Kind};
+
 use super::SyntaxError;
 use crate::lexer::quote;
 use crate::parser::Operation;
@@ -23,6 +25,19 @@ pub enum Error {
         /// What the parser could not read, and where.
         syntax: SyntaxError,
     },
+}
+
+impl Failure for Error {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Error::Refused(_) => "refused",
+            Error::NotUnderstood { .. } => "not_understood",
+        }
+    }
 }
 
 impl Error {

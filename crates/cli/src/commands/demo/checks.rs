@@ -8,12 +8,13 @@ use helenus::store::{Dispatch, Inbox};
 use helenus::{Broker, MessageId, Ports};
 use helenus_server::Check;
 
-use super::pipeline::{Counters, GROUP, PARTITIONS, TOPIC, count};
+use super::pipeline::{Counters, GROUP, PARTITIONS, Run, count};
 use crate::exit::Failed;
 
 pub(super) async fn examine(
     path: &Path,
     counters: &Counters,
+    run: &Run,
     staged: u64,
 ) -> Result<Vec<Check>, Failed> {
     let ports = Ports::system();
@@ -27,8 +28,8 @@ pub(super) async fn examine(
     let mut unread = 0_u64;
     let mut without_receipt = 0_u64;
     for partition in 0..PARTITIONS {
-        let found = read_all(&broker, partition).await?;
-        let committed = broker.committed(GROUP, TOPIC, partition).await?;
+        let found = read_all(&broker, &run.topic, partition).await?;
+        let committed = broker.committed(GROUP, &run.topic, partition).await?;
         let next = committed.unwrap_or(Offset::START);
         unread += found.iter().filter(|record| record.position.offset >= next).count() as u64;
         disorder += out_of_order(&found);
@@ -76,11 +77,11 @@ pub(super) async fn examine(
     ])
 }
 
-async fn read_all(broker: &Broker, partition: u32) -> Result<Vec<Record>, Failed> {
+async fn read_all(broker: &Broker, topic: &str, partition: u32) -> Result<Vec<Record>, Failed> {
     let mut all: Vec<Record> = Vec::new();
     loop {
         let offset = all.last().map_or(Offset::START, |last| last.position.offset.next());
-        let from = Position { topic: TOPIC.to_owned(), partition, offset };
+        let from = Position { topic: topic.to_owned(), partition, offset };
         let page = broker.read(from, 1_000).await?;
         if page.is_empty() {
             return Ok(all);
@@ -107,4 +108,27 @@ fn out_of_order(records: &[Record]) -> u64 {
         }
     }
     disorder
+}
+
+#[cfg(test)]
+mod tests {
+    use helenus::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn disorder_is_counted_per_key() {
+        let record = |key: &str, number: i64| Record {
+            position: Position { topic: "t".to_owned(), partition: 0, offset: Offset(number) },
+            key: Some(key.as_bytes().to_vec()),
+            headers: vec![("ce_id".to_owned(), b"m-1".to_vec())],
+            payload: serde_json::json!({ "number": number }).to_string().into_bytes(),
+            timestamp: Timestamp::EPOCH,
+        };
+        let fine = [record("a", 1), record("b", 1), record("a", 2), record("b", 5)];
+        assert_eq!(out_of_order(&fine), 0);
+        let swapped_and_doubled = [record("a", 2), record("a", 1), record("b", 3), record("b", 3)];
+        assert_eq!(out_of_order(&swapped_and_doubled), 2);
+        assert_eq!(id_of(&fine[0]), "m-1");
+    }
 }

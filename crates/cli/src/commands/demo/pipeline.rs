@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::exit::Failed;
 
-pub(super) const TOPIC: &str = "orders";
 pub(super) const GROUP: &str = "billing";
 pub(super) const PARTITIONS: u32 = 4;
 const PRODUCERS: u64 = 4;
@@ -20,6 +19,20 @@ const KEYS: u64 = 50;
 /// Messages a producer stages before it looks at the clock again.
 const BURST: u64 = 25;
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Names of one run, so that a kept file can hold several.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) topic: String,
+    prefix: String,
+}
+
+impl Run {
+    pub(super) fn new(ports: &Ports) -> Self {
+        let started = ports.clock.now().as_millis();
+        Run { topic: format!("orders-{started}"), prefix: format!("{started}") }
+    }
+}
 
 /// What has happened so far.
 #[derive(Debug, Default)]
@@ -42,27 +55,18 @@ fn add(counter: &AtomicU64, more: u64) {
 
 /// Runs everything for `seconds`, then until the outbox and the topic are read to the end. Calls
 /// `tick` about five times a second. Returns how many messages were staged.
-pub(super) async fn run(
-    store: &Store,
-    broker: &Broker,
-    ports: &Ports,
-    seconds: u64,
-    counters: &Arc<Counters>,
-    tick: impl Fn(Duration),
-) -> Result<u64, Failed> {
+pub(super) async fn run(part: &Part, seconds: u64, tick: impl Fn(Duration)) -> Result<u64, Failed> {
+    let (ports, counters) = (&part.ports, &part.counters);
     let time_is_up = CancellationToken::new();
     let mut producers = JoinSet::new();
     for producer in 0..PRODUCERS {
-        let part = Part::new(store, broker, ports, counters);
-        producers.spawn(part.produce(producer, time_is_up.clone()));
+        producers.spawn(part.clone().produce(producer, time_is_up.clone()));
     }
     let all_staged = CancellationToken::new();
     let all_published = CancellationToken::new();
     let mut rest = JoinSet::new();
-    let part = Part::new(store, broker, ports, counters);
-    rest.spawn(part.publish(all_staged.clone(), all_published.clone()));
-    let part = Part::new(store, broker, ports, counters);
-    rest.spawn(part.consume(all_published));
+    rest.spawn(part.clone().publish(all_staged.clone(), all_published.clone()));
+    rest.spawn(part.clone().consume(all_published));
 
     let started = ports.clock.elapsed();
     let elapsed = || ports.clock.elapsed().saturating_sub(started);
@@ -93,23 +97,16 @@ fn panicked(error: tokio::task::JoinError) -> Failed {
 }
 
 /// What each task of the pipeline holds.
-struct Part {
-    store: Store,
-    broker: Broker,
-    ports: Ports,
-    counters: Arc<Counters>,
+#[derive(Clone)]
+pub(super) struct Part {
+    pub(super) store: Store,
+    pub(super) broker: Broker,
+    pub(super) ports: Ports,
+    pub(super) counters: Arc<Counters>,
+    pub(super) run: Run,
 }
 
 impl Part {
-    fn new(store: &Store, broker: &Broker, ports: &Ports, counters: &Arc<Counters>) -> Self {
-        Part {
-            store: store.clone(),
-            broker: broker.clone(),
-            ports: ports.clone(),
-            counters: Arc::clone(counters),
-        }
-    }
-
     /// Stages orders; one in ten twice, one in fifty under an id that is taken.
     async fn produce(self, producer: u64, time_is_up: CancellationToken) -> Result<(), Failed> {
         let mut number = 0;
@@ -139,8 +136,8 @@ impl Part {
         // A key belongs to one producer, so that its order is known.
         let key = format!("order-{producer}-{}", number % KEYS);
         let payload = Payload::json(&serde_json::json!({ "key": key, "number": number }));
-        let id = MessageId::new(format!("{producer}-{number}"))?;
-        let channel = ChannelId::new(TOPIC)?;
+        let id = MessageId::new(format!("{}-{producer}-{number}", self.run.prefix))?;
+        let channel = ChannelId::new(self.run.topic.as_str())?;
         let message = Message::new(id, channel, "order.placed", payload, self.ports.clock.now());
         Ok(Message { ordering_key: Some(key), ..message })
     }
@@ -207,16 +204,16 @@ impl Part {
     }
 
     async fn consume_partition(&self, partition: u32) -> Result<(), Failed> {
-        let committed = self.broker.committed(GROUP, TOPIC, partition).await?;
+        let committed = self.broker.committed(GROUP, &self.run.topic, partition).await?;
         let mut offset = committed.unwrap_or(Offset::START);
         loop {
-            let from = Position { topic: TOPIC.to_owned(), partition, offset };
+            let from = Position { topic: self.run.topic.clone(), partition, offset };
             let records = self.broker.read(from.clone(), 1_000).await?;
             let Some(last) = records.last() else { return Ok(()) };
             offset = last.position.offset.next();
             let mut taken = JoinSet::new();
             for record in records {
-                let part = Part::new(&self.store, &self.broker, &self.ports, &self.counters);
+                let part = self.clone();
                 taken.spawn(async move { part.take(&record).await });
             }
             while let Some(ended) = taken.join_next().await {

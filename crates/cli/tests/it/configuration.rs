@@ -1,0 +1,194 @@
+//! `init`, `doctor`, and every way a configuration can be wrong.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{ended, helenus, run};
+
+fn doctor(folder: &Path) -> (Option<i32>, Value) {
+    let (code, out, err) = run(folder, &["doctor", "--json"]);
+    let document = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    (code, document)
+}
+
+fn finding(document: &Value, check: &str) -> (String, String) {
+    let checks = document["checks"].as_array().unwrap();
+    let found = checks.iter().find(|found| found["check"] == check).unwrap();
+    let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("detail"))
+}
+
+#[test]
+fn init_writes_a_file_that_doctor_likes_and_does_not_overwrite_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, out, _) = run(dir.path(), &["init"]);
+    assert_eq!((code, out.as_str()), (Some(0), "wrote helenus.toml\n"));
+    let written = fs::read_to_string(dir.path().join("helenus.toml")).unwrap();
+
+    fs::write(dir.path().join("helenus.toml"), "# mine").unwrap();
+    let (code, _, err) = run(dir.path(), &["init"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("helenus.toml exists already"), "{err}");
+    assert!(err.contains("nothing was applied") && err.contains("--force"), "{err}");
+    assert_eq!(fs::read_to_string(dir.path().join("helenus.toml")).unwrap(), "# mine");
+
+    let (code, ..) = run(dir.path(), &["init", "--force"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(fs::read_to_string(dir.path().join("helenus.toml")).unwrap(), written);
+    let (code, document) = doctor(dir.path());
+    assert_eq!((code, &document["healthy"]), (Some(0), &Value::Bool(true)));
+    let (status, detail) = finding(&document, "store");
+    assert_eq!(
+        (status.as_str(), detail.as_str()),
+        ("ok", "helenus.db will be created when first used")
+    );
+    assert!(!dir.path().join("helenus.db").try_exists().unwrap(), "doctor created the store");
+}
+
+#[test]
+fn doctor_names_what_is_wrong_with_the_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    for (text, words) in [
+        ("[store", "is not valid TOML: line 1"),
+        ("[store]\nulr = 1", "did you mean store.url?"),
+        ("[store]\nurl = \"oracle://x\"", "unknown scheme 'oracle:'"),
+        ("[store]\npassword = \"hush\"", "a password must not stand in the file"),
+    ] {
+        fs::write(dir.path().join("helenus.toml"), text).unwrap();
+        let (code, document) = doctor(dir.path());
+        let (status, detail) = finding(&document, "configuration");
+        assert_eq!((code, status.as_str()), (Some(1), "failed"));
+        assert!(detail.contains(words) && !detail.contains("hush"), "{detail}");
+    }
+    let (code, out, _) = run(dir.path(), &["doctor", "-c", "no/such.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("no/such.toml cannot be read"), "{out}");
+}
+
+#[test]
+fn the_environment_is_read_and_its_mistakes_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = |name: &str, value: &str| {
+        let mut command = helenus(dir.path(), &["doctor"]);
+        ended(&command.env(name, value).output().unwrap())
+    };
+    let (code, out, _) = asked("HELENUS_STORE__URL", "sqlite:other.db");
+    assert_eq!(code, Some(0));
+    assert!(out.contains("other.db will be created"), "{out}");
+    let (code, out, _) = asked("HELENUS_STORE__ULR", "sqlite:other.db");
+    assert_eq!(code, Some(1));
+    assert!(out.contains("did you mean store.url?"), "{out}");
+}
+
+#[test]
+fn doctor_examines_the_store_file_and_leaves_it_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("helenus.db");
+    let demo = ["demo", "--seconds", "1", "--keep", "helenus.db"];
+    assert_eq!(run(dir.path(), &demo).0, Some(0));
+    let (code, document) = doctor(dir.path());
+    let (status, detail) = finding(&document, "store");
+    assert_eq!((code, status.as_str()), (Some(0), "ok"));
+    assert!(detail.contains("is sound"), "{detail}");
+
+    for (bytes, words) in [
+        (b"just text".to_vec(), "it is not a SQLite file"),
+        (newer(&fs::read(&store).unwrap()), "was written by a newer release"),
+    ] {
+        fs::write(&store, &bytes).unwrap();
+        let (code, document) = doctor(dir.path());
+        let (status, detail) = finding(&document, "store");
+        assert_eq!((code, status.as_str()), (Some(1), "failed"));
+        assert!(detail.contains(words), "{detail}");
+        assert_eq!(fs::read(&store).unwrap(), bytes, "doctor changed the file");
+
+        let (code, _, err) = run(dir.path(), &demo);
+        assert_eq!(code, Some(1));
+        assert!(err.contains(words) && err.contains("nothing was applied"), "{err}");
+        assert_eq!(fs::read(&store).unwrap(), bytes, "the demo changed the file");
+    }
+}
+
+/// The same store, as a later release would mark it (user_version, offset 60 of the header).
+fn newer(store: &[u8]) -> Vec<u8> {
+    let mut bytes = store.to_vec();
+    bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn failures_are_json_on_stderr_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("taken"), "text").unwrap();
+    let (code, out, err) = run(dir.path(), &["demo", "--keep", "taken", "--json"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let document: Value = serde_json::from_str(&err).unwrap();
+    let error = &document["error"];
+    assert_eq!((&error["kind"], &error["class"]), (&"not_ours".into(), &"invalid".into()));
+    assert_eq!(error["applied"], false);
+    assert!(error["message"].as_str().unwrap().contains("taken is not a Helenus store"));
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(run(dir.path(), &["demo", "--seconds", "1", "--keep", "store.db"]).0, Some(0));
+    let mut permissions = fs::metadata(dir.path().join("store.db")).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(dir.path().join("store.db"), permissions).unwrap();
+    let before = fs::read(dir.path().join("store.db")).unwrap();
+
+    let (code, _, err) = ended(&as_nobody(dir.path(), &["demo", "--keep", "store.db"]));
+    assert_eq!(code, Some(1));
+    assert!(err.contains("store.db cannot be written"), "{err}");
+    assert_eq!(fs::read(dir.path().join("store.db")).unwrap(), before);
+}
+
+/// The command without root's right to write everything.
+fn as_nobody(folder: &Path, arguments: &[&str]) -> std::process::Output {
+    let is_root =
+        fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    if !is_root {
+        return helenus(folder, arguments).output().unwrap();
+    }
+    // Nobody must be able to enter the folder and to run the program.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder, open).unwrap();
+    let program = folder.join("helenus");
+    fs::copy(env!("CARGO_BIN_EXE_helenus"), &program).unwrap();
+    std::process::Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(program)
+        .args(arguments)
+        .current_dir(folder)
+        .env("TMPDIR", "/tmp")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    for arguments in [&["demoo"][..], &["demo", "--seconds", "0"], &["demo", "--port", "x"], &[]] {
+        let (code, _, err) = run(dir.path(), arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {err}");
+        assert!(err.contains("Usage") || err.contains("error"), "{err}");
+    }
+}
+
+#[test]
+fn completions_and_manual_are_made_from_the_arguments() {
+    let dir = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, out, _) = run(dir.path(), &["completions", shell]);
+        assert_eq!(code, Some(0));
+        assert!(out.contains("doctor"), "{shell}");
+    }
+    let (code, out, _) = run(dir.path(), &["man"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains(".TH helenus 1"), "{out}");
+    assert_eq!(run(dir.path(), &["man", "--directory", "pages"]).0, Some(0));
+    assert!(dir.path().join("pages/helenus-doctor.1").try_exists().unwrap());
+}

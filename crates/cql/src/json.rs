@@ -1,0 +1,205 @@
+//! Values as `SELECT JSON` prints them, to the character.
+//!
+//! This is Cassandra's own spelling and not a lossless encoding: NaN becomes `null`, zero bytes
+//! become `""`, a duration of nothing becomes `""`. Digits of floating-point numbers are the
+//! shortest that give the number back; some JDKs print more. Custom classes are printed like
+//! blobs, where a node prints something of the JVM's.
+
+mod calendar;
+mod number;
+
+use std::net::IpAddr;
+
+use crate::hex;
+use crate::value::{Duration, Value};
+
+pub use calendar::parse_timestamp;
+
+/// Appends a value, or `null`.
+///
+/// ```
+/// use helenus_cql::{datatype::CqlType, json, value::Value};
+///
+/// let ty: CqlType = "frozen<map<int, text>>".parse()?;
+/// let bytes = [0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0, 1, b'x'];
+/// let mut out = String::new();
+/// json::write(Some(&Value::decode(&ty, &bytes)?), &mut out);
+/// assert_eq!(out, r#"{"7": "x"}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write(value: Option<&Value<'_>>, out: &mut String) {
+    let Some(value) = value else {
+        out.push_str("null");
+        return;
+    };
+    match value {
+        Value::Empty => out.push_str("\"\""),
+        Value::Text(text) => write_string(text, out),
+        Value::Blob(bytes) | Value::Custom(bytes) => {
+            out.push_str("\"0x");
+            hex::encode_into(bytes, out);
+            out.push('"');
+        }
+        Value::Boolean(truth) => out.push_str(if *truth { "true" } else { "false" }),
+        Value::TinyInt(number) => out.push_str(&number.to_string()),
+        Value::SmallInt(number) => out.push_str(&number.to_string()),
+        Value::Int(number) => out.push_str(&number.to_string()),
+        Value::BigInt(number) | Value::Counter(number) => out.push_str(&number.to_string()),
+        Value::VarInt(number) => out.push_str(&number.to_string()),
+        Value::Decimal(decimal) => number::decimal(decimal, out),
+        Value::Float(number) => number::float(&format!("{number:e}"), out),
+        Value::Double(number) => number::float(&format!("{number:e}"), out),
+        Value::Timestamp(milliseconds) => quoted(&calendar::timestamp(*milliseconds), out),
+        Value::Date(days) => quoted(&calendar::date(*days), out),
+        Value::Time(nanoseconds) => quoted(&calendar::time(*nanoseconds), out),
+        Value::Uuid(uuid) => quoted(&uuid.hyphenated().to_string(), out),
+        Value::Inet(address) => quoted(&inet(*address), out),
+        Value::Duration(span) => quoted(&duration(*span), out),
+        Value::Sequence(elements) | Value::Tuple(elements) => {
+            write_list(elements.iter().map(Option::as_ref), out);
+        }
+        Value::Map(entries) => {
+            write_map(entries.iter().map(|(key, value)| (key, value.as_ref())), out);
+        }
+        Value::User(user, fields) => {
+            let names = user.fields.iter().map(|(name, _)| &**name);
+            write_object(names.zip(fields.iter().map(Option::as_ref)), out);
+        }
+    }
+}
+
+/// Appends a string with JSON's escapes.
+pub fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    escape(text, out);
+    out.push('"');
+}
+
+/// Appends the name of a column or field: one that CQL would have to quote keeps its quotes.
+pub fn write_name(name: &str, out: &mut String) {
+    if name.to_lowercase() == name {
+        write_string(name, out);
+    } else {
+        out.push_str("\"\\\"");
+        escape(name, out);
+        out.push_str("\\\"\"");
+    }
+}
+
+/// Appends `[a, b]`.
+pub(crate) fn write_list<'v, 'b: 'v>(
+    elements: impl Iterator<Item = Option<&'v Value<'b>>>,
+    out: &mut String,
+) {
+    out.push('[');
+    for (index, element) in elements.enumerate() {
+        separate(index, out);
+        write(element, out);
+    }
+    out.push(']');
+}
+
+/// Appends `{"k": v}`; a key that does not print as a string is quoted once more.
+pub(crate) fn write_map<'v, 'b: 'v>(
+    entries: impl Iterator<Item = (&'v Value<'b>, Option<&'v Value<'b>>)>,
+    out: &mut String,
+) {
+    out.push('{');
+    let mut key_text = String::new();
+    for (index, (key, value)) in entries.enumerate() {
+        separate(index, out);
+        key_text.clear();
+        write(Some(key), &mut key_text);
+        if key_text.starts_with('"') {
+            out.push_str(&key_text)
+        } else {
+            write_string(&key_text, out)
+        }
+        out.push_str(": ");
+        write(value, out);
+    }
+    out.push('}');
+}
+
+/// Appends `{"field": v}` with names spelt as [`write_name`] does.
+pub(crate) fn write_object<'v, 'b: 'v>(
+    fields: impl Iterator<Item = (&'v str, Option<&'v Value<'b>>)>,
+    out: &mut String,
+) {
+    out.push('{');
+    for (index, (name, value)) in fields.enumerate() {
+        separate(index, out);
+        write_name(name, out);
+        out.push_str(": ");
+        write(value, out);
+    }
+    out.push('}');
+}
+
+fn separate(index: usize, out: &mut String) {
+    if index > 0 {
+        out.push_str(", ");
+    }
+}
+
+fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
+}
+
+fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\u{c}' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
+            control if control < ' ' => out.push_str(&format!("\\u{:04X}", u32::from(control))),
+            other => out.push(other),
+        }
+    }
+}
+
+fn inet(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => v6.segments().map(|group| format!("{group:x}")).join(":"),
+    }
+}
+
+/// `1y2mo3d4h5m6s7ms8us9ns`, zero parts left out, one sign before all of it.
+fn duration(span: Duration) -> String {
+    const UNITS: [(&str, u64); 6] = [
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1),
+    ];
+    let negative = span.months < 0 || span.days < 0 || span.nanoseconds < 0;
+    let mut text = String::from(if negative { "-" } else { "" });
+    let mut push = |number: u64, unit: &str| {
+        if number > 0 {
+            text.push_str(&number.to_string());
+            text.push_str(unit);
+        }
+    };
+    let months = u64::from(span.months.unsigned_abs());
+    push(months / 12, "y");
+    push(months % 12, "mo");
+    push(u64::from(span.days.unsigned_abs()), "d");
+    let mut rest = span.nanoseconds.unsigned_abs();
+    for (unit, nanoseconds) in UNITS {
+        push(rest / nanoseconds, unit);
+        rest %= nanoseconds;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

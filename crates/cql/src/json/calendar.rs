@@ -1,0 +1,122 @@
+//! Days and times in the proleptic ISO calendar, over the whole range of Cassandra's integers.
+//!
+//! Written by hand because `timestamp` reaches 292 million years, far beyond what calendar
+//! libraries take.
+
+const MILLISECONDS_PER_DAY: i64 = 86_400_000;
+/// The last year that milliseconds reach.
+const YEAR_MAX: i64 = 292_278_994;
+const DAYS_PER_ERA: i64 = 146_097;
+
+/// `2026-11-15 21:00:00.000Z`; years are counted in their era, those beyond 9999 have a plus.
+pub(super) fn timestamp(milliseconds: i64) -> String {
+    let (year, month, day) = civil(milliseconds.div_euclid(MILLISECONDS_PER_DAY));
+    let of_day = milliseconds.rem_euclid(MILLISECONDS_PER_DAY);
+    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
+    let (second, fraction) = (of_day / 1000 % 60, of_day % 1000);
+    // The year before 1 is the first one of the other era.
+    let year = if year > 0 { year } else { 1 - year };
+    let sign = if year > 9999 { "+" } else { "" };
+    format!("{sign}{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{fraction:03}Z")
+}
+
+/// `2026-11-15`; years are astronomical, with a sign below 0 and beyond 9999.
+pub(super) fn date(days: i64) -> String {
+    let (year, month, day) = civil(days);
+    let sign = match year {
+        ..0 => "-",
+        0..=9999 => "",
+        _ => "+",
+    };
+    format!("{sign}{:04}-{month:02}-{day:02}", year.unsigned_abs())
+}
+
+/// `21:00:00.000000000`
+pub(super) fn time(nanoseconds: i64) -> String {
+    let seconds = nanoseconds / 1_000_000_000;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{hour:02}:{minute:02}:{second:02}.{:09}", nanoseconds % 1_000_000_000)
+}
+
+/// Reads a timestamp as [`super::write`] prints it, from year 1 on: milliseconds since 1970.
+///
+/// ```
+/// use helenus_cql::json::parse_timestamp;
+///
+/// assert_eq!(parse_timestamp("1970-01-02 00:00:00.001Z"), Some(86_400_001));
+/// assert_eq!(parse_timestamp("yesterday"), None);
+/// ```
+#[must_use]
+pub fn parse_timestamp(text: &str) -> Option<i64> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let (day, time) = text.strip_suffix('Z')?.split_once(' ')?;
+    let [year, month, day] = numbers(day.split('-'))?;
+    let (time, fraction) = time.split_once('.')?;
+    let [hour, minute, second] = numbers(time.split(':'))?;
+    let [milliseconds] = numbers(std::iter::once(fraction))?;
+    let sound = (1..=YEAR_MAX).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60
+        && fraction.len() == 3;
+    let of_day = ((hour * 60 + minute) * 60 + second) * 1000 + milliseconds;
+    let days = sound.then(|| days(year, month, day))?;
+    days.checked_mul(MILLISECONDS_PER_DAY)?.checked_add(of_day)
+}
+
+fn numbers<'a, const N: usize>(parts: impl Iterator<Item = &'a str>) -> Option<[i64; N]> {
+    let parts: Option<Vec<i64>> =
+        parts.map(|part| part.parse::<u32>().ok().map(i64::from)).collect();
+    parts?.try_into().ok()
+}
+
+/// Year, month and day of a day counted from 1970. Years begin in March here, so that the leap
+/// day is the last of its year.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(DAYS_PER_ERA);
+    let of_era = days.rem_euclid(DAYS_PER_ERA);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// The inverse of [`civil`].
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let shifted = if month > 2 { month - 3 } else { month + 9 };
+    let of_year = (153 * shifted + 2) / 5 + day - 1;
+    era * DAYS_PER_ERA + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_day_of_some_centuries_comes_back() {
+        for day in -800_000..800_000 {
+            let (year, month, of_month) = civil(day);
+            assert_eq!(days(year, month, of_month), day);
+        }
+    }
+
+    #[test]
+    fn timestamps_are_read_as_they_are_printed() {
+        for milliseconds in
+            [0, 1, -1, 1_794_770_958_124, -62_135_596_800_000, 253_402_300_800_000, i64::MAX]
+        {
+            assert_eq!(parse_timestamp(&timestamp(milliseconds)), Some(milliseconds));
+        }
+        for wrong in ["", "2026-11-15", "2026-13-01 00:00:00.000Z", "2026-01-01 00:00:00.1Z"] {
+            assert_eq!(parse_timestamp(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Numbers as Java spells them.
+
+use crate::value::Decimal;
+
+/// Appends a float given in Rust's `{:e}` form: digits, `e`, exponent.
+///
+/// Plain between 10^-3 and 10^7, otherwise one digit before the point and `E`; at least one
+/// digit behind the point; what is no number is `null`.
+pub(super) fn float(scientific: &str, out: &mut String) {
+    let parsed = scientific
+        .split_once('e')
+        .and_then(|(mantissa, exponent)| Some((mantissa, exponent.parse::<i32>().ok()?)));
+    let Some((mantissa, exponent)) = parsed else {
+        out.push_str("null");
+        return;
+    };
+    let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    if unsigned.len() < mantissa.len() {
+        out.push('-');
+    }
+    let digits: String = unsigned.chars().filter(char::is_ascii_digit).collect();
+    if digits == "0" {
+        out.push_str("0.0");
+    } else if (-3..7).contains(&exponent) {
+        place_point(&digits, exponent + 1, out);
+    } else {
+        place_point(&digits, 1, out);
+        out.push('E');
+        out.push_str(&exponent.to_string());
+    }
+}
+
+/// Appends digits with the point behind the first `whole` of them (or that many zeros before).
+fn place_point(digits: &str, whole: i32, out: &mut String) {
+    let Ok(whole) = usize::try_from(whole) else {
+        out.push_str("0.");
+        out.extend(std::iter::repeat_n('0', usize::try_from(whole.unsigned_abs()).unwrap_or(0)));
+        out.push_str(digits);
+        return;
+    };
+    let mut rest = digits.chars();
+    if whole == 0 {
+        out.push('0');
+    }
+    out.extend((0..whole).map(|_| rest.next().unwrap_or('0')));
+    out.push('.');
+    let fraction = rest.as_str();
+    out.push_str(if fraction.is_empty() { "0" } else { fraction });
+}
+
+/// Appends a decimal: plain unless its scale is negative or it is smaller than 10^-6, otherwise
+/// one digit before the point and `E` with a sign.
+pub(super) fn decimal(decimal: &Decimal, out: &mut String) {
+    if decimal.unscaled.sign() == num_bigint::Sign::Minus {
+        out.push('-');
+    }
+    let digits = decimal.unscaled.magnitude().to_string();
+    let count = i64::try_from(digits.len()).unwrap_or(i64::MAX);
+    let scale = i64::from(decimal.scale);
+    let exponent = count.saturating_sub(1) - scale;
+    if scale >= 0 && exponent >= -6 {
+        plain_decimal(&digits, count - scale, out);
+        return;
+    }
+    let mut rest = digits.chars();
+    out.extend(rest.next());
+    if !rest.as_str().is_empty() {
+        out.push('.');
+        out.push_str(rest.as_str());
+    }
+    if exponent != 0 {
+        out.push_str(if exponent > 0 { "E+" } else { "E" });
+        out.push_str(&exponent.to_string());
+    }
+}
+
+/// Digits with `whole` of them before the point; here the scale is at most six more than there
+/// are digits, so no more than seven zeros are added.
+fn plain_decimal(digits: &str, whole: i64, out: &mut String) {
+    let whole = usize::try_from(whole).map_err(|_| whole.unsigned_abs());
+    match whole {
+        Ok(whole) if whole == digits.len() => out.push_str(digits),
+        Ok(0) => {
+            out.push_str("0.");
+            out.push_str(digits);
+        }
+        Ok(whole) => {
+            let (before, after) = digits.split_at_checked(whole).unwrap_or((digits, ""));
+            out.push_str(before);
+            out.push('.');
+            out.push_str(after);
+        }
+        Err(zeros) => {
+            out.push_str("0.");
+            out.extend(std::iter::repeat_n('0', usize::try_from(zeros).unwrap_or(0)));
+            out.push_str(digits);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! All tables that are known, now and before.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use super::{Column, Table, TableId};
+
+/// Finds a table by the id in a record.
+pub trait Lookup {
+    /// The table, if it is known.
+    fn table(&self, id: TableId) -> Option<&Table>;
+}
+
+/// Tables by id, with what older states of the schema knew of them.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    tables: HashMap<TableId, Table, BuildHasherDefault<IdHasher>>,
+    /// Those that the newest state does not have.
+    dropped: BTreeSet<TableId>,
+    /// The ids a name has stood for, oldest first.
+    names: HashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
+}
+
+/// What changed when a newer state was absorbed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// A table that was not there before.
+    Created(TableId),
+    /// A name that stands for another table now: dropped and created again.
+    Recreated {
+        /// The former table.
+        old: TableId,
+        /// The present one.
+        new: TableId,
+    },
+    /// A table whose columns or options differ.
+    Altered(TableId),
+    /// A table that the newer state does not have; it stays known.
+    Dropped(TableId),
+}
+
+impl Catalog {
+    /// A catalog of these tables.
+    #[must_use]
+    pub fn new(tables: impl IntoIterator<Item = Table>) -> Self {
+        let mut catalog = Self::default();
+        for table in tables {
+            catalog.insert(table);
+        }
+        catalog
+    }
+
+    /// Every table, in no particular order.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.values()
+    }
+
+    /// The table that a name stands for, or last stood for.
+    #[must_use]
+    pub fn by_name(&self, keyspace: &str, name: &str) -> Option<&Table> {
+        let ids = self.names.get(&(Arc::from(keyspace), Arc::from(name)))?;
+        ids.last().and_then(|id| self.tables.get(id))
+    }
+
+    /// Takes over a newer state. Tables and columns that it no longer has stay known, because
+    /// older records still name them; what it has wins. Changes come by table id, the dropped
+    /// ones first.
+    pub fn absorb(&mut self, newer: Self) -> Vec<Change> {
+        let gone = self.tables.keys().filter(|id| !newer.tables.contains_key(id)).copied();
+        let gone: BTreeSet<TableId> = gone.collect();
+        let newly_gone = gone.difference(&self.dropped).copied();
+        let mut changes: Vec<Change> = newly_gone.map(Change::Dropped).collect();
+        self.dropped = gone;
+        let mut tables: Vec<Table> = newer.tables.into_values().collect();
+        tables.sort_unstable_by_key(|table| table.id);
+        changes.extend(tables.into_iter().filter_map(|table| self.take_over(table)));
+        let replaced: Vec<_> = changes.iter().filter_map(Change::replaced).collect();
+        changes.retain(|change| !matches!(change, Change::Dropped(id) if replaced.contains(id)));
+        changes
+    }
+
+    /// Leaves out tables without a key. A node that starts deletes and rewrites the rows of its
+    /// own tables in several mutations, between which a table may be there without its columns.
+    pub(super) fn without_torsos(mut self) -> Self {
+        self.tables.retain(|_, table| !table.partition_key.is_empty());
+        self
+    }
+
+    fn take_over(&mut self, mut table: Table) -> Option<Change> {
+        let id = table.id;
+        let change = match self.tables.get(&id) {
+            Some(known) => {
+                table.remember(former(known, &table));
+                (*known != table).then_some(Change::Altered(id))
+            }
+            None => Some(match self.by_name(&table.keyspace, &table.name) {
+                Some(old) => Change::Recreated { old: old.id, new: id },
+                None => Change::Created(id),
+            }),
+        };
+        self.insert(table);
+        change
+    }
+
+    fn insert(&mut self, table: Table) {
+        let name = (Arc::clone(&table.keyspace), Arc::clone(&table.name));
+        let ids = self.names.entry(name).or_default();
+        if !ids.contains(&table.id) {
+            ids.push(table.id);
+        }
+        self.tables.insert(table.id, table);
+    }
+}
+
+impl Lookup for Catalog {
+    fn table(&self, id: TableId) -> Option<&Table> {
+        self.tables.get(&id)
+    }
+}
+
+impl Change {
+    const fn replaced(&self) -> Option<TableId> {
+        match self {
+            Self::Recreated { old, .. } => Some(*old),
+            _ => None,
+        }
+    }
+}
+
+/// Table ids are spread well already, and one is looked up for every record.
+#[derive(Debug, Clone, Copy, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let word =
+                chunk.as_array().map_or(chunk.len() as u64, |word| u64::from_le_bytes(*word));
+            self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The columns that only the older state has.
+fn former(older: &Table, newer: &Table) -> Vec<Column> {
+    let gone = older
+        .columns()
+        .iter()
+        .filter(|column| newer.column(&column.name_bytes, column.kind).is_none());
+    gone.map(|column| Column { current: false, ..column.clone() }).collect()
+}

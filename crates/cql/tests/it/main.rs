@@ -1,0 +1,6 @@
+//! The merge seen from outside the crate: its laws on random histories, its rules one by one.
+
+mod history;
+mod merge;
+mod rules;
+mod values;
