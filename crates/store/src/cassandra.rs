@@ -25,4 +25,6 @@ mod values;
 pub use error::Error;
 pub use options::{Consistency, Options, Replication, SerialConsistency};
 pub use probe::probe;
+/// The driver's session, for hosts that have one of their own.
+pub use scylla::client::session::Session;
 pub use session::CassandraStore;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use helenus_model::{Expected, Failure, Kind, OperationId, StreamId, Version};
+use serde_json::{Map, Value, json};
 
 use super::super::Error;
 
@@ -140,6 +141,29 @@ impl Failure for AppendError {
         }
     }
 
+    fn details(&self) -> Map<String, Value> {
+        let details = match self {
+            AppendError::Conflict { expected, actual } => {
+                json!({ "expected": shown(*expected), "actual": actual.map_or(-1, Version::as_i64) })
+            }
+            AppendError::OperationMismatch { operation_id }
+            | AppendError::OperationIdTaken { operation_id }
+            | AppendError::OperationExpired { operation_id }
+            | AppendError::Cancelled { operation_id }
+            | AppendError::Unknown { operation_id, .. } => json!({ "operation_id": operation_id }),
+            AppendError::TooLarge { bytes, limit } => json!({ "bytes": bytes, "limit": limit }),
+            AppendError::StreamMismatch { declared, appended } => {
+                json!({ "declared": declared, "appended": appended })
+            }
+            AppendError::VersionMismatch { declared, assigned } => {
+                json!({ "declared": declared, "assigned": assigned })
+            }
+            AppendError::Invalid(_) => return Map::new(),
+            AppendError::Backend(error) => return error.details(),
+        };
+        details.as_object().cloned().unwrap_or_default()
+    }
+
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let text = match self {
             AppendError::Conflict { .. } => "read the stream, decide again, append again",
@@ -162,6 +186,16 @@ impl Failure for AppendError {
             AppendError::Backend(error) => return error.remedy(),
         };
         Some(text.into())
+    }
+}
+
+/// As the command line takes it.
+fn shown(expected: Expected) -> Value {
+    match expected {
+        Expected::Exact(version) => json!(version),
+        Expected::NoStream => json!("none"),
+        Expected::Exists => json!("exists"),
+        Expected::Any => json!("any"),
     }
 }
 
@@ -230,6 +264,13 @@ impl Failure for ReadError {
 
     fn applied(&self) -> Option<bool> {
         Some(false)
+    }
+
+    fn details(&self) -> Map<String, Value> {
+        match self {
+            ReadError::Truncated { first } => Map::from_iter([("first".to_owned(), json!(first))]),
+            ReadError::Backend(error) => error.details(),
+        }
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
