@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use helenus::backend::StoreUrl;
+use helenus::{Expected, OperationId, StreamId, Version};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -39,6 +41,8 @@ pub(crate) enum Command {
     Init(Init),
     /// Check configuration, files and services, each with its remedy
     Doctor,
+    /// Append to streams of events, read them, settle lost answers
+    Events(Events),
     /// Print a script that completes commands for a shell
     Completions {
         /// The shell
@@ -66,6 +70,87 @@ pub(crate) struct Demo {
     /// Keep the store file here instead of in a folder that is removed afterwards
     #[arg(long, value_name = "FILE")]
     pub(crate) keep: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Events {
+    /// The store; store.url of the configuration if not given
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) store: Option<StoreUrl>,
+
+    #[command(subcommand)]
+    pub(crate) command: EventsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EventsCommand {
+    /// Append events from stdin, all of them or none
+    #[command(after_help = APPEND_HELP)]
+    Append {
+        /// The stream
+        stream: StreamId,
+
+        /// What the stream must be: none, exists, any, or the version of its last event
+        #[arg(long, value_name = "none|exists|any|N", allow_hyphen_values = true, value_parser = expected)]
+        expect: Expected,
+
+        /// Name of this append; the same append sent again under it is applied once
+        #[arg(long, value_name = "UUID")]
+        operation_id: Option<OperationId>,
+    },
+    /// Print the events of a stream, one JSON object a line
+    Read {
+        /// The stream
+        stream: StreamId,
+
+        /// Start at this version
+        #[arg(long, value_name = "N", value_parser = version)]
+        from: Option<Version>,
+
+        /// Newest first
+        #[arg(long)]
+        backward: bool,
+
+        /// End after so many events
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+    },
+    /// Print the version of a stream's last event, -1 if there is no such stream
+    Version {
+        /// The stream
+        stream: StreamId,
+    },
+    /// Settle an append whose answer was lost: it was applied, or is cancelled now
+    Resolve {
+        /// The stream
+        stream: StreamId,
+        /// The append's operation id
+        operation: OperationId,
+    },
+    /// Print every stream with its last version, one JSON object a line
+    Streams,
+}
+
+const APPEND_HELP: &str = "\
+Each line of stdin is an event:
+  {\"type\": \"order.placed\", \"data\": {\"total\": 12}, \"metadata\": {\"source\": \"shop\"}}
+Besides type and data: text or data_base64 instead of data, content_type, id, schema_version,
+occurred_at, correlation_id, causation_id, tenant_id, stream, version.";
+
+fn expected(text: &str) -> Result<Expected, String> {
+    match text {
+        "none" | "-1" => Ok(Expected::NoStream),
+        "exists" => Ok(Expected::Exists),
+        "any" => Ok(Expected::Any),
+        number => version(number).map(Expected::Exact).map_err(|_| {
+            format!("'{text}' is neither none, exists, any nor a version, which is 1 or more")
+        }),
+    }
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    let number = text.parse().ok().and_then(Version::new);
+    number.ok_or_else(|| format!("'{text}' is not a version: versions are 1, 2, 3 …"))
 }
 
 #[derive(Args, Debug)]

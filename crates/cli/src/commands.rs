@@ -2,5 +2,6 @@
 
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod init;
 pub(crate) mod shell;

@@ -37,14 +37,18 @@ impl Failed {
 
     /// What is printed under `error` with `--json`.
     pub(crate) fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
+        let mut json = serde_json::json!({
             "kind": self.0.code(),
             "class": self.0.kind(),
             "applied": self.0.applied(),
             "message": self.0.to_string(),
             "causes": self.causes(),
             "remedy": self.0.remedy(),
-        })
+        });
+        if let Some(object) = json.as_object_mut() {
+            object.extend(self.0.details());
+        }
+        json
     }
 
     /// What is printed for people.

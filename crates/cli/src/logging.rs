@@ -11,8 +11,14 @@ use crate::config::Config;
 /// as `helenus_relay=debug`.
 pub(crate) fn start(arguments: &Arguments, config: Option<&Config>) {
     let level = config.map_or("warn", |config| config.log.level.as_str());
-    let filter =
-        EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(level);
+    let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
+    // The driver logs what it also returns; a failure is told once. What the level says of the
+    // driver itself stands.
+    let filter = if level.contains("scylla") {
+        builder.parse_lossy(level)
+    } else {
+        builder.parse_lossy(format!("{level},scylla=off"))
+    };
     let json = match arguments.log_format {
         Some(format) => format == LogFormat::Json,
         None => config.is_some_and(|config| config.log.format == crate::config::LogFormat::Json),

@@ -32,7 +32,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         Command::Init(init) => return commands::init::run(init, output),
         Command::Completions { shell } => return commands::shell::completions(*shell, output),
         Command::Man { directory } => return commands::shell::man(directory.as_deref(), output),
-        Command::Demo(_) | Command::Doctor => {}
+        Command::Demo(_) | Command::Doctor | Command::Events(_) => {}
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
@@ -40,6 +40,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
     runtime.block_on(async {
         match &arguments.command {
             Command::Demo(demo) => commands::demo::run(demo, output).await,
+            Command::Events(events) => commands::events::run(events, config?, output).await,
             // A broken configuration is the first thing a doctor should speak of.
             _ => commands::doctor::run(config, output).await,
         }

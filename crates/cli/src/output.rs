@@ -35,6 +35,12 @@ impl Output {
         }
     }
 
+    /// A line of JSON, with `--json` and without: for commands whose output is data.
+    pub(crate) fn json_line(&self, value: &impl Serialize) {
+        let text = serde_json::to_string(value).unwrap_or_default();
+        self.text(&format!("{text}\n"));
+    }
+
     /// Rows for people; nothing with `--json`.
     pub(crate) fn table<const N: usize>(&self, head: [&str; N], rows: Vec<[String; N]>) {
         if self.json {

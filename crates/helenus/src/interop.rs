@@ -34,3 +34,29 @@ pub mod rusqlite {
     pub use ::rusqlite::{Connection, Transaction};
     pub use helenus_store::sqlite::stage;
 }
+
+/// A store on the application's own session with a cluster.
+#[cfg(feature = "cassandra")]
+pub mod scylla {
+    use std::sync::Arc;
+
+    use helenus_store::Ports;
+    pub use helenus_store::cassandra::Session;
+    use helenus_store::cassandra::{CassandraStore, Options};
+
+    use crate::open::Backend;
+    use crate::{Store, StoreOpenError};
+
+    /// Uses `session` instead of opening one; it stays the application's to close.
+    ///
+    /// The keyspace is the one `options` name. Keyspace and tables are made on first use, where
+    /// they are missing.
+    pub fn store(
+        session: Arc<Session>,
+        options: Options,
+        ports: Ports,
+    ) -> Result<Store, StoreOpenError> {
+        let store = CassandraStore::with_session(session, options, ports)?;
+        Ok(Store::on(Backend::Cassandra(store)))
+    }
+}

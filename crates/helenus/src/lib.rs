@@ -32,6 +32,8 @@
 //! ```
 
 #[cfg(feature = "sqlite")]
+mod contracts;
+#[cfg(feature = "sqlite")]
 mod open;
 
 #[cfg(feature = "sqlite")]
@@ -46,8 +48,18 @@ pub use helenus_model::{
 #[cfg(feature = "sqlite")]
 pub use helenus_sqlite::{Inspection, OpenError};
 pub use helenus_store::Ports;
+#[cfg(all(feature = "sqlite", feature = "cassandra"))]
+pub use open::NotYet;
 #[cfg(feature = "sqlite")]
 pub use open::{Broker, BrokerOpenError, Store, StoreOpenError, inspect};
+
+/// How a store uses a Cassandra cluster.
+#[cfg(feature = "cassandra")]
+pub mod cassandra {
+    pub use helenus_store::cassandra::{
+        Consistency, Error, Options, Replication, SerialConsistency,
+    };
+}
 
 /// What a store promises.
 pub mod store {

@@ -2,15 +2,18 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 use helenus_broker::contract as broker;
 use helenus_broker::embedded::{self, EmbeddedBroker};
 use helenus_model::backend::{BrokerUrl, StoreUrl};
-use helenus_model::{Failure, Kind, Message, MessageId, Timestamp};
+use helenus_model::{Failure, Kind};
 use helenus_sqlite::{Component, Engine, Inspection, OpenError, Options};
 use helenus_store::Ports;
-use helenus_store::contract as store;
+#[cfg(feature = "cassandra")]
+use helenus_store::cassandra::CassandraStore;
 use helenus_store::sqlite::{self, SqliteStore};
+use tokio::sync::watch;
 
 /// All parts that share the file bring their tables, whichever of them is used.
 static COMPONENTS: [&Component; 2] = [&sqlite::COMPONENT, &embedded::COMPONENT];
@@ -25,7 +28,16 @@ pub async fn inspect(path: impl AsRef<Path>) -> Result<Inspection, OpenError> {
 /// See the crate's documentation for an example.
 #[derive(Clone, Debug)]
 pub struct Store {
-    sqlite: SqliteStore,
+    pub(crate) backend: Backend,
+    /// Never sends: what waits for commits of a cluster waits.
+    quiet: Arc<watch::Sender<u64>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Backend {
+    Sqlite(SqliteStore),
+    #[cfg(feature = "cassandra")]
+    Cassandra(CassandraStore),
 }
 
 /// An open broker. Cheap to clone.
@@ -41,12 +53,39 @@ pub enum StoreOpenError {
     /// The file cannot be used.
     #[error(transparent)]
     Sqlite(#[from] OpenError),
-    /// This release does not keep messages there.
-    #[error("this release keeps messages in SQLite files only, not in {url}")]
-    NotYet {
+    /// The cluster cannot be used as it is configured.
+    #[cfg(feature = "cassandra")]
+    #[error(transparent)]
+    Cassandra(#[from] helenus_store::cassandra::Error),
+    /// This program was built without that backend.
+    #[error("this program was built without the backend of {url}")]
+    NotBuilt {
         /// Where it was asked to.
         url: String,
     },
+}
+
+/// Something that a store on Cassandra does not do yet.
+#[cfg(feature = "cassandra")]
+#[derive(Debug, thiserror::Error)]
+#[error("this release keeps {what} in SQLite files only")]
+pub struct NotYet {
+    pub(crate) what: &'static str,
+}
+
+#[cfg(feature = "cassandra")]
+impl Failure for NotYet {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "not_yet"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("use store.url = \"sqlite:helenus.db\"".into())
+    }
 }
 
 /// Why a broker could not be opened. Nothing was changed.
@@ -59,27 +98,36 @@ pub enum BrokerOpenError {
         /// Where it was asked to.
         url: String,
     },
+    /// The embedded broker lives in the store's file, and the store is not a file.
+    #[error("the embedded broker lives in the store's file, and the store is not a file")]
+    NoFile,
 }
 
 impl Failure for StoreOpenError {
     fn kind(&self) -> Kind {
         match self {
             StoreOpenError::Sqlite(error) => error.kind(),
-            StoreOpenError::NotYet { .. } => Kind::Invalid,
+            #[cfg(feature = "cassandra")]
+            StoreOpenError::Cassandra(error) => error.kind(),
+            StoreOpenError::NotBuilt { .. } => Kind::Invalid,
         }
     }
 
     fn code(&self) -> &'static str {
         match self {
             StoreOpenError::Sqlite(error) => error.code(),
-            StoreOpenError::NotYet { .. } => "not_yet",
+            #[cfg(feature = "cassandra")]
+            StoreOpenError::Cassandra(error) => error.code(),
+            StoreOpenError::NotBuilt { .. } => "not_built",
         }
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             StoreOpenError::Sqlite(error) => error.remedy(),
-            StoreOpenError::NotYet { .. } => Some("use store.url = \"sqlite:helenus.db\"".into()),
+            #[cfg(feature = "cassandra")]
+            StoreOpenError::Cassandra(error) => error.remedy(),
+            StoreOpenError::NotBuilt { .. } => Some("use store.url = \"sqlite:helenus.db\"".into()),
         }
     }
 }
@@ -90,34 +138,66 @@ impl Failure for BrokerOpenError {
     }
 
     fn code(&self) -> &'static str {
-        "not_yet"
+        match self {
+            BrokerOpenError::NotYet { .. } => "not_yet",
+            BrokerOpenError::NoFile => "no_file",
+        }
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("use broker.url = \"embedded:\"".into())
+        let text = match self {
+            BrokerOpenError::NotYet { .. } => "use broker.url = \"embedded:\"",
+            BrokerOpenError::NoFile => "use store.url = \"sqlite:helenus.db\"",
+        };
+        Some(text.into())
     }
 }
 
 impl Store {
-    /// Opens the store at `url`; a SQLite file is created where there is none.
+    /// Opens the store at `url`. A SQLite file is created where there is none; a cluster is not
+    /// spoken to before the store is first used.
     pub async fn open(url: &StoreUrl, ports: Ports) -> Result<Store, StoreOpenError> {
-        match url {
+        let backend = match url {
             StoreUrl::Sqlite(path) => {
                 let engine = Engine::open(path, Options::default(), &COMPONENTS).await?;
-                Ok(Store { sqlite: SqliteStore::on(engine, ports) })
+                Backend::Sqlite(SqliteStore::on(engine, ports))
             }
-            StoreUrl::Cassandra(_) => Err(StoreOpenError::NotYet { url: url.to_string() }),
-        }
+            #[cfg(feature = "cassandra")]
+            StoreUrl::Cassandra(endpoint) => {
+                let options = helenus_store::cassandra::Options::default();
+                Backend::Cassandra(CassandraStore::new(endpoint.clone(), options, ports)?)
+            }
+            #[cfg(not(feature = "cassandra"))]
+            StoreUrl::Cassandra(_) => {
+                return Err(StoreOpenError::NotBuilt { url: url.to_string() });
+            }
+        };
+        Ok(Store::on(backend))
     }
 
-    /// Changes whenever this process has committed something: what a relay waits on.
-    pub fn commits(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.sqlite.engine().commits()
+    pub(crate) fn on(backend: Backend) -> Store {
+        Store { backend, quiet: Arc::new(watch::Sender::new(0)) }
+    }
+
+    /// Changes whenever this process has committed something to the store's file: what a relay
+    /// waits on. A cluster tells of nothing.
+    pub fn commits(&self) -> watch::Receiver<u64> {
+        self.engine().map_or_else(|| self.quiet.subscribe(), Engine::commits)
     }
 
     /// Finishes what is queued and closes the store, for its clones too.
     pub async fn close(&self) {
-        self.sqlite.engine().close().await;
+        if let Some(engine) = self.engine() {
+            engine.close().await;
+        }
+    }
+
+    fn engine(&self) -> Option<&Engine> {
+        match &self.backend {
+            Backend::Sqlite(store) => Some(store.engine()),
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => None,
+        }
     }
 }
 
@@ -126,53 +206,11 @@ impl Broker {
     pub fn open(url: &BrokerUrl, store: &Store) -> Result<Broker, BrokerOpenError> {
         match url {
             BrokerUrl::Embedded => {
-                Ok(Broker { embedded: EmbeddedBroker::on(store.sqlite.engine().clone()) })
+                let engine = store.engine().ok_or(BrokerOpenError::NoFile)?.clone();
+                Ok(Broker { embedded: EmbeddedBroker::on(engine) })
             }
             BrokerUrl::Kafka(_) => Err(BrokerOpenError::NotYet { url: url.to_string() }),
         }
-    }
-}
-
-impl store::Outbox for Store {
-    async fn enqueue(&self, message: Message) -> Result<store::Enqueued, store::EnqueueError> {
-        self.sqlite.enqueue(message).await
-    }
-}
-
-impl store::Dispatch for Store {
-    async fn read_pending(
-        &self,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<store::Pending>, store::Error> {
-        self.sqlite.read_pending(now, limit).await
-    }
-
-    async fn apply_reports(
-        &self,
-        reports: Vec<store::Report>,
-    ) -> Result<Vec<store::Settled>, store::Error> {
-        self.sqlite.apply_reports(reports).await
-    }
-
-    async fn backlog(&self, now: Timestamp) -> Result<store::Backlog, store::Error> {
-        self.sqlite.backlog(now).await
-    }
-}
-
-impl store::Inbox for Store {
-    async fn mark_processed(
-        &self,
-        received: store::Received,
-    ) -> Result<store::Receipt, store::Error> {
-        self.sqlite.mark_processed(received).await
-    }
-
-    async fn receipt(
-        &self,
-        message_id: &MessageId,
-    ) -> Result<Option<store::Received>, store::Error> {
-        self.sqlite.receipt(message_id).await
     }
 }
 

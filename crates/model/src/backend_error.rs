@@ -50,6 +50,10 @@ impl Failure for BackendError {
         self.0.is_retryable()
     }
 
+    fn details(&self) -> serde_json::Map<String, serde_json::Value> {
+        self.0.details()
+    }
+
     fn remedy(&self) -> Option<Cow<'static, str>> {
         self.0.remedy()
     }

@@ -57,6 +57,11 @@ pub trait Failure: Error {
         matches!(self.kind(), Kind::Unavailable | Kind::Timeout | Kind::OutcomeUnknown)
     }
 
+    /// What the failure knows in numbers and names, for programs: `expected`, `actual`, `limit`.
+    fn details(&self) -> serde_json::Map<String, serde_json::Value> {
+        serde_json::Map::new()
+    }
+
     /// What the caller can do about it, as a sentence without a full stop.
     fn remedy(&self) -> Option<Cow<'static, str>> {
         None

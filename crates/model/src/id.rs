@@ -1,12 +1,13 @@
 //! Names and numbers of things. Ids that mean different things have different types.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::limits::ID_BYTES_MAX;
-use crate::{Clock, Failure, Kind, Random};
+use crate::{Clock, Failure, Kind, Random, Timestamp};
 
 /// A text that cannot be an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -163,6 +164,18 @@ uuid_id!(
     EventId
 );
 
+impl OperationId {
+    /// When the id was made, if it says so (UUID version 7).
+    pub fn created_at(self) -> Option<Timestamp> {
+        if self.0.get_version_num() != 7 {
+            return None;
+        }
+        let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
+        let since_epoch = Duration::new(seconds, nanos);
+        Some(Timestamp::EPOCH.plus(since_epoch))
+    }
+}
+
 impl EventId {
     /// The id of event number `index` of an append: the same append sent again has the same ids.
     pub fn derived(operation: OperationId, index: usize) -> Self {
@@ -182,7 +195,7 @@ fn time_ordered(clock: &dyn Clock, random: &dyn Random) -> Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ManualClock, SeededRandom, Timestamp};
+    use crate::{ManualClock, SeededRandom};
 
     #[test]
     fn a_text_id_refuses_what_no_backend_could_keep() {
@@ -206,6 +219,8 @@ mod tests {
         let second = OperationId::generate(&clock, &random);
         assert!(first < second);
         assert_eq!(first.as_uuid().get_version_num(), 7);
+        assert_eq!(first.created_at(), Some(Timestamp::from_millis(1_000)));
+        assert_eq!(OperationId::from(random.uuid()).created_at(), None);
     }
 
     #[test]

@@ -32,3 +32,25 @@ pub const DISPATCH_BATCH_MAX: usize = 10_000;
 
 /// Records one read of a topic may return.
 pub const TOPIC_READ_MAX: usize = 10_000;
+
+/// Bytes of one append, its events' own fields included. A Cassandra node refuses a mutation over
+/// half a commit log segment, 16 MiB by default; this leaves room for what it adds.
+pub const APPEND_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Events of one append. Cassandra takes 65,535 statements in a batch.
+pub const APPEND_EVENTS_MAX: usize = 10_000;
+
+/// Times an append that expects no particular version is tried again at the version it lost to.
+pub const APPEND_ATTEMPTS_MAX: u32 = 64;
+
+/// How long an append tries where the caller gives no deadline.
+pub const APPEND_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long the id of an operation is remembered. Ids older than half of it are refused.
+pub const OPERATION_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Events a reader of a stream holds at once; on Cassandra a second page is fetched meanwhile.
+pub const EVENT_PAGE_MAX: u32 = 500;
+
+/// Bytes of payload after which a page of events ends early, where the backend lets it.
+pub const EVENT_PAGE_BYTES: usize = 1024 * 1024;

@@ -4,10 +4,15 @@
 //! are kept with the precision Cassandra's `timestamp` has: milliseconds.
 
 mod dispatch;
+mod events;
 mod inbox;
 mod outbox;
 
 pub use dispatch::{Backlog, Dispatch, Outcome, Pending, Report, Settled};
+pub use events::{
+    Append, AppendError, Appended, Direction, EventStore, InvalidAppend, ReadError, ReadEvents,
+    Resolved, StreamHead,
+};
 /// Trouble with the backend itself, as opposed to what an operation refuses.
 pub use helenus_model::BackendError as Error;
 pub use inbox::{Inbox, Receipt, Received};

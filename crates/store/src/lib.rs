@@ -9,6 +9,10 @@ pub mod contract;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod append;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod continuity;
 mod ports;
 
 pub use ports::Ports;

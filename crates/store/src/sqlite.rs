@@ -4,6 +4,7 @@
 //! Cassandra, a partial index does here, inside the same transaction.
 
 mod dispatch;
+mod events;
 mod inbox;
 mod outbox;
 mod rows;
@@ -16,7 +17,7 @@ use helenus_sqlite::{Component, Engine, OpenError, Options};
 use crate::Ports;
 pub use outbox::stage;
 
-/// Outbox, dispatch store and inbox in one file.
+/// Outbox, dispatch store, inbox and event store in one file.
 ///
 /// ```
 /// use helenus_model::{ChannelId, Message, MessageId, Payload, Timestamp};
@@ -49,8 +50,10 @@ pub struct SqliteStore {
 }
 
 /// The store's tables in the file.
-pub static COMPONENT: Component =
-    Component { name: "store", migrations: &[include_str!("sqlite/001-messages.sql")] };
+pub static COMPONENT: Component = Component {
+    name: "store",
+    migrations: &[include_str!("sqlite/001-messages.sql"), include_str!("sqlite/002-events.sql")],
+};
 
 impl SqliteStore {
     /// Opens the file, creates it where there is none.

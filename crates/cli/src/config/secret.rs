@@ -1,8 +1,10 @@
 //! Passwords: where they are, not what they are.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
+use helenus::{Failure, Kind};
 use secrecy::SecretString;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -29,6 +31,20 @@ pub(crate) enum SecretError {
     },
     #[error("the environment variable {name}, which should hold a password, is not set")]
     Environment { name: String },
+}
+
+impl Failure for SecretError {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "invalid"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("check the key `password` of the configuration".into())
+    }
 }
 
 impl Secret {

@@ -6,6 +6,7 @@
 mod browser;
 mod configuration;
 mod demo;
+mod events;
 
 use std::path::Path;
 use std::process::{Command, Output};

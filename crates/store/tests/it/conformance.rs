@@ -1,13 +1,20 @@
 //! The list of promises, and the backends they hold for.
 
+#[cfg(feature = "sqlite")]
 mod dispatch;
+mod events;
+#[cfg(feature = "sqlite")]
 mod inbox;
+mod operations;
+#[cfg(feature = "sqlite")]
 mod outbox;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus_model::{ChannelId, ManualClock, Message, MessageId, Payload, SeededRandom, Timestamp};
+#[cfg(feature = "sqlite")]
+use helenus_model::{ChannelId, Message, MessageId, Payload};
+use helenus_model::{ManualClock, SeededRandom, Timestamp};
 use helenus_store::Ports;
 
 /// The moment every test starts at: 2026-11-15T12:00:00Z.
@@ -34,6 +41,7 @@ fn ports() -> (Ports, Arc<ManualClock>) {
     (Ports { clock: Arc::clone(&clock) as _, random }, clock)
 }
 
+#[cfg(feature = "sqlite")]
 fn message(id: &str) -> Message {
     Message::new(
         MessageId::new(id).unwrap(),
@@ -44,40 +52,71 @@ fn message(id: &str) -> Message {
     )
 }
 
-/// Runs every promise against the store that `$setup` opens.
+/// Runs the promises of each area against the store that `$setup` opens.
 macro_rules! conformance {
-    ($backend:ident, $setup:path) => {
+    ($backend:ident, $setup:path: $($area:ident),+) => {
         mod $backend {
-            conformance!(@promises $setup, outbox:
-                a_staged_message_is_pending_with_all_its_fields,
-                staging_twice_stages_once,
-                other_content_under_a_known_id_is_refused,
-                an_invalid_message_is_refused_and_not_staged,
-                many_writers_of_one_id_stage_it_once,
-            );
-            conformance!(@promises $setup, dispatch:
-                pending_messages_come_in_staging_order,
-                a_read_is_bounded,
-                a_delayed_message_waits_for_its_time,
-                a_settled_message_is_not_pending,
-                a_failed_message_is_due_again_when_it_says,
-                a_started_attempt_is_counted,
-                a_settled_message_stays_settled,
-                a_report_on_nothing_says_so,
-                the_backlog_is_what_is_not_settled,
-            );
-            conformance!(@promises $setup, inbox:
-                a_message_is_marked_once,
-                a_receipt_has_all_its_fields,
-            );
+            $(conformance!(@$area $setup);)+
         }
+    };
+    (@messages $setup:path) => {
+        conformance!(@promises $setup, outbox:
+            a_staged_message_is_pending_with_all_its_fields,
+            staging_twice_stages_once,
+            other_content_under_a_known_id_is_refused,
+            an_invalid_message_is_refused_and_not_staged,
+            many_writers_of_one_id_stage_it_once,
+        );
+        conformance!(@promises $setup, dispatch:
+            pending_messages_come_in_staging_order,
+            a_read_is_bounded,
+            a_delayed_message_waits_for_its_time,
+            a_settled_message_is_not_pending,
+            a_failed_message_is_due_again_when_it_says,
+            a_started_attempt_is_counted,
+            a_settled_message_stays_settled,
+            a_report_on_nothing_says_so,
+            the_backlog_is_what_is_not_settled,
+        );
+        conformance!(@promises $setup, inbox:
+            a_message_is_marked_once,
+            a_receipt_has_all_its_fields,
+        );
+    };
+    (@events $setup:path) => {
+        conformance!(@promises $setup, events:
+            an_event_reads_back_with_all_its_fields,
+            payloads_of_any_kind_read_back,
+            an_expectation_decides,
+            a_conflict_names_the_actual_version_and_writes_nothing,
+            many_events_are_all_or_nothing,
+            reads_begin_and_end_where_they_are_told,
+            a_stream_longer_than_a_page_reads_whole,
+            a_missing_stream_has_neither_version_nor_events,
+            every_stream_is_listed,
+            what_is_wrong_is_refused_and_not_written,
+            an_append_over_the_limit_is_refused,
+        );
+        conformance!(@promises $setup, operations:
+            the_same_operation_again_is_applied_once,
+            an_operation_is_known_by_its_stream,
+            other_content_under_a_known_operation_is_refused,
+            a_cancelled_operation_never_applies,
+            an_applied_operation_resolves_to_its_versions,
+            an_old_operation_is_settled_or_refused,
+            an_undated_operation_is_recognised_by_its_events,
+            a_deadline_that_ends_first_leaves_an_outcome_to_resolve,
+            writers_of_few_streams_get_each_version_once,
+            append_and_cancel_agree_who_won,
+        );
     };
     (@promises $setup:path, $area:ident: $($promise:ident),+ $(,)?) => {
         mod $area {
             $(
                 #[tokio::test(flavor = "multi_thread")]
                 async fn $promise() {
-                    $crate::conformance::$area::$promise(&$setup().await).await;
+                    let fixture = $setup().await;
+                    $crate::conformance::$area::$promise(&fixture).await;
                 }
             )+
         }
@@ -94,4 +133,15 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 }
 
 #[cfg(feature = "sqlite")]
-conformance!(sqlite, crate::conformance::open_sqlite);
+conformance!(sqlite, crate::conformance::open_sqlite: messages, events);
+
+#[cfg(feature = "service-tests")]
+fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {
+    let keyspace = crate::cassandra::Keyspace::new();
+    let (ports, clock) = ports();
+    let store = keyspace.store(helenus_store::cassandra::Options::default(), ports);
+    std::future::ready(Fixture { store, clock, _keep: Box::new(keyspace) })
+}
+
+#[cfg(feature = "service-tests")]
+conformance!(cassandra, crate::conformance::open_cassandra: events);

@@ -5,6 +5,13 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+#[cfg(feature = "service-tests")]
+mod cassandra;
+#[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod conformance;
+#[cfg(feature = "sqlite")]
+mod model;
+#[cfg(feature = "service-tests")]
+mod proxy;
 #[cfg(feature = "sqlite")]
 mod staging;

@@ -1,0 +1,132 @@
+//! `helenus events`: streams from the command line, JSON lines in and out.
+
+mod line;
+mod shown;
+
+use std::io::{BufRead, BufReader, Read};
+
+use futures_util::TryStreamExt;
+use helenus::store::{Append, Appended, EventStore, ReadEvents, Resolved};
+use helenus::{Ports, Store, Version};
+use serde_json::json;
+
+use crate::args::{Events, EventsCommand};
+use crate::config::{Config, Secret};
+use crate::exit::{Failed, Outcome};
+use crate::output::Output;
+
+use line::{InvalidLine, event};
+
+/// Bytes of stdin an append reads at most; what a store takes is less.
+const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+pub(crate) async fn run(
+    events: &Events,
+    config: Config,
+    output: &Output,
+) -> Result<Outcome, Failed> {
+    // Wrong input is found before anything is opened.
+    let appended = match &events.command {
+        EventsCommand::Append { .. } => event_lines(std::io::stdin().lock())?,
+        _ => Vec::new(),
+    };
+    let store = open(events, config).await?;
+    let done = Box::pin(command(&store, &events.command, appended, output)).await;
+    store.close().await;
+    done.map(|()| Outcome::Done)
+}
+
+async fn open(events: &Events, config: Config) -> Result<Store, Failed> {
+    let url = match events.store.clone() {
+        // The configured password is for the configured store, and goes nowhere else.
+        Some(url) => url,
+        None => {
+            let mut url = config.store.url;
+            let password = config.store.password.as_ref().map(Secret::reveal).transpose()?;
+            url.set_credentials(config.store.username, password);
+            url
+        }
+    };
+    Ok(Store::open(&url, Ports::system()).await?)
+}
+
+async fn command(
+    store: &Store,
+    command: &EventsCommand,
+    events: Vec<helenus::NewEvent>,
+    output: &Output,
+) -> Result<(), Failed> {
+    match command {
+        EventsCommand::Append { stream, expect, operation_id } => {
+            let append = Append {
+                operation_id: *operation_id,
+                ..Append::new(stream.clone(), *expect, events)
+            };
+            let appended = store.append(append).await?;
+            let outcome = match appended {
+                Appended::Applied { .. } => "applied",
+                Appended::AlreadyApplied { .. } => "already_applied",
+            };
+            output.json_line(&versions(outcome, appended.first(), appended.last()));
+        }
+        EventsCommand::Read { stream, from, backward, limit } => {
+            let read = if *backward {
+                ReadEvents::backward(stream.clone())
+            } else {
+                ReadEvents::forward(stream.clone())
+            };
+            let read = ReadEvents { from: *from, limit: *limit, ..read };
+            let mut events = Box::pin(store.read(read));
+            while let Some(event) = events.try_next().await? {
+                output.json_line(&shown::event(&event));
+            }
+        }
+        EventsCommand::Version { stream } => {
+            let version = store.version(stream).await?;
+            output.text(&format!("{}\n", version.map_or(-1, Version::as_i64)));
+        }
+        EventsCommand::Resolve { stream, operation } => {
+            match store.resolve(stream, *operation).await? {
+                Resolved::Applied { first, last } => {
+                    output.json_line(&versions("applied", first, last));
+                }
+                Resolved::Cancelled => output.json_line(&json!({ "outcome": "cancelled" })),
+            }
+        }
+        EventsCommand::Streams => {
+            let mut streams = Box::pin(store.streams());
+            while let Some(head) = streams.try_next().await? {
+                let (stream_id, version) = (head.stream_id, head.version);
+                output.json_line(&json!({ "stream_id": stream_id, "stream_version": version }));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn versions(outcome: &str, first: Version, last: Version) -> serde_json::Value {
+    json!({ "outcome": outcome, "first_version": first, "last_version": last })
+}
+
+/// The events of the input, one a line; empty lines are passed over.
+fn event_lines(input: impl Read) -> Result<Vec<helenus::NewEvent>, Failed> {
+    let mut events = Vec::new();
+    let mut lines = BufReader::new(input.take(INPUT_BYTES_MAX + 1));
+    let mut text = String::new();
+    let mut bytes = 0;
+    for number in 1_u64.. {
+        text.clear();
+        let count = lines.read_line(&mut text).map_err(Failed::system("read stdin"))?;
+        if count == 0 {
+            break;
+        }
+        bytes += count as u64;
+        if bytes > INPUT_BYTES_MAX {
+            return Err(InvalidLine::too_much(number, INPUT_BYTES_MAX).into());
+        }
+        if !text.trim().is_empty() {
+            events.push(event(&text, number)?);
+        }
+    }
+    Ok(events)
+}

@@ -1,0 +1,177 @@
+//! `helenus events`: JSON lines in and out, and how each failure reads.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::{ended, helenus, run};
+
+type Ended = (Option<i32>, String, String);
+
+fn fed(folder: &Path, arguments: &[&str], input: &str) -> Ended {
+    let mut command = helenus(folder, arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that refuses its arguments does not read.
+    drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+    ended(&child.wait_with_output().unwrap())
+}
+
+fn append(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Ended {
+    let fixed = ["--json", "events", "--store", store, "append", "order-1", "--expect"];
+    fed(folder, &[fixed.as_slice(), arguments].concat(), input)
+}
+
+/// The `error` object of a command that failed.
+fn refused((code, out, err): Ended) -> Value {
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    let document: Value = serde_json::from_str(&err).unwrap();
+    document["error"].clone()
+}
+
+fn outcome((code, out, err): Ended) -> (String, i64, i64) {
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    let line: Value = serde_json::from_str(&out).unwrap();
+    let version = |name: &str| line[name].as_i64().unwrap();
+    let outcome = line["outcome"].as_str().unwrap().to_owned();
+    (outcome, version("first_version"), version("last_version"))
+}
+
+fn read(folder: &Path, store: &str, arguments: &[&str]) -> Vec<Value> {
+    let fixed = ["events", "--store", store, "read", "order-1"];
+    let (code, out, err) = run(folder, &[fixed.as_slice(), arguments].concat());
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const PLACED: &str = r#"{"type": "order.placed", "data": {"total": 12}, "metadata": {"by": "ü"}}"#;
+const OPERATION: &str = "2c1c1d6e-6a39-4d8e-9c53-0c8c3f3f9f1d";
+const OTHER: &str = "7b0cf6a4-4b3a-4f3c-8a3e-2f5f3c1d9b11";
+
+/// What a user sees, on any store.
+fn tells_its_story(store: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let version = || run(folder, &["events", "--store", store, "version", "order-1"]).1;
+    assert_eq!(version(), "-1\n");
+    let two = format!("{PLACED}\n\n{}\n", r#"{"type": "order.paid", "text": "ok"}"#);
+    let first = ["-1", "--operation-id", OPERATION];
+    assert_eq!(outcome(append(folder, store, &first, &two)), ("applied".to_owned(), 1, 2));
+    let again = outcome(append(folder, store, &["any", "--operation-id", OPERATION], &two));
+    assert_eq!(again, ("already_applied".to_owned(), 1, 2));
+    let bytes = r#"{"type": "order.signed", "data_base64": "AP8=", "version": 3}"#;
+    assert_eq!(outcome(append(folder, store, &["2"], bytes)), ("applied".to_owned(), 3, 3));
+    assert_eq!(version(), "3\n");
+
+    let events = read(folder, store, &[]);
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[0]["stream_id"], "order-1");
+    assert_eq!(events[0]["stream_version"], 1);
+    assert_eq!(events[0]["event_type"], "order.placed");
+    assert_eq!(events[0]["payload"], json!({"total": 12}));
+    assert_eq!(events[0]["metadata"], json!({"by": "ü"}));
+    assert_eq!(events[0]["operation_id"], OPERATION);
+    assert!(events[0]["occurred_at_utc"].is_string() && events[0]["appended_at_utc"].is_string());
+    assert_eq!(events[1]["payload"], "ok");
+    assert_eq!(
+        (&events[2]["payload"], &events[2]["payload_base64"]),
+        (&Value::Null, &json!("AP8="))
+    );
+    let last = read(folder, store, &["--backward", "--limit", "1"]);
+    assert_eq!(last, [events[2].clone()]);
+    assert_eq!(read(folder, store, &["--from", "2", "--limit", "1"]), [events[1].clone()]);
+
+    let error = refused(append(folder, store, &["none"], PLACED));
+    assert_eq!((&error["kind"], &error["applied"]), (&json!("conflict"), &json!(false)));
+    assert_eq!((&error["expected"], &error["actual"]), (&json!("none"), &json!(3)));
+    let error = refused(append(folder, store, &["7"], PLACED));
+    assert_eq!((&error["expected"], &error["actual"]), (&json!(7), &json!(3)));
+    let error = refused(append(folder, store, &["any", "--operation-id", OPERATION], PLACED));
+    assert_eq!(error["kind"], "operation_mismatch");
+
+    let resolve =
+        |operation| run(folder, &["events", "--store", store, "resolve", "order-1", operation]);
+    assert_eq!(outcome(resolve(OPERATION)), ("applied".to_owned(), 1, 2));
+    for _ in 0..2 {
+        let (code, out, _) = resolve(OTHER);
+        assert_eq!((code, out.as_str()), (Some(0), "{\"outcome\":\"cancelled\"}\n"));
+    }
+    let error = refused(append(folder, store, &["any", "--operation-id", OTHER], PLACED));
+    assert_eq!((&error["kind"], &error["operation_id"]), (&json!("cancelled"), &json!(OTHER)));
+    let (_, out, _) = run(folder, &["events", "--store", store, "streams"]);
+    assert_eq!(out, "{\"stream_id\":\"order-1\",\"stream_version\":3}\n");
+}
+
+#[test]
+fn a_file_tells_its_story() {
+    let dir = tempfile::tempdir().unwrap();
+    tells_its_story(&format!("sqlite:{}", dir.path().join("store.db").display()));
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn a_cluster_tells_its_story() {
+    let node = helenus_testkit::services::Registry::new().cassandra().unwrap();
+    // Dropped by whoever takes the services down; the command line cannot drop it.
+    let store = format!("cassandra://{node}/cli_events_{}", std::process::id());
+    tells_its_story(&store);
+}
+
+#[test]
+fn the_configured_store_is_used_where_none_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, out, err) = fed(dir.path(), &["events", "append", "s", "--expect", "none"], PLACED);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(dir.path().join("helenus.db").try_exists().unwrap());
+}
+
+#[test]
+fn wrong_input_is_named_by_its_line_and_opens_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = "sqlite:store.db";
+    for (input, words) in [
+        ("{", "line 1 of the input is not an event"),
+        ("{\"type\": \"a\", \"data\": 1}\nnonsense", "line 2 of the input is not an event"),
+        (r#"{"type": "a", "dta": 1}"#, "unknown field `dta`"),
+        (r#"{"type": "a"}"#, "needs one of data, text and data_base64"),
+        (r#"{"type": "a", "data_base64": "?"}"#, "has wrong base64"),
+        (r#"{"type": "a", "data": 1, "version": 0}"#, "declares version 0"),
+    ] {
+        let error = refused(append(dir.path(), store, &["any"], input));
+        assert_eq!((&error["kind"], &error["applied"]), (&json!("invalid"), &json!(false)));
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(words), "{message}");
+    }
+    assert!(!dir.path().join("store.db").try_exists().unwrap());
+    for (input, kind) in [
+        ("", "invalid"),
+        (r#"{"type": "", "data": 1}"#, "invalid"),
+        (r#"{"type": "a", "data": 1, "stream": "order-2"}"#, "stream_mismatch"),
+        (r#"{"type": "a", "data": 1, "version": 5}"#, "version_mismatch"),
+    ] {
+        let error = refused(append(dir.path(), store, &["none"], input));
+        assert_eq!((&error["kind"], &error["applied"]), (&json!(kind), &json!(false)), "{error}");
+    }
+}
+
+#[test]
+fn wrong_arguments_end_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    for (expect, words) in [("0", "which is 1 or more"), ("-2", "neither"), ("some", "neither")] {
+        let (code, _, err) = append(dir.path(), "sqlite:s.db", &[expect], PLACED);
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains(words), "{err}");
+    }
+    let (code, _, err) = run(dir.path(), &["events", "version", ""]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("must not be empty"), "{err}");
+}
+
+#[test]
+fn a_node_that_is_not_there_is_unavailable() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = refused(append(dir.path(), "cassandra://127.0.0.1:1/shop", &["any"], PLACED));
+    assert_eq!((&error["kind"], &error["applied"]), (&json!("unavailable"), &json!(false)));
+}

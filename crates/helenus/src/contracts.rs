@@ -1,0 +1,130 @@
+//! The store's contracts, each kept by whichever backend the URL named.
+
+use futures_util::Stream;
+#[cfg(feature = "cassandra")]
+use futures_util::StreamExt;
+use helenus_model::{Message, MessageId, OperationId, RecordedEvent, StreamId, Timestamp, Version};
+use helenus_store::contract::{
+    Append, AppendError, Appended, Backlog, Dispatch, EnqueueError, Enqueued, Error, EventStore,
+    Inbox, Outbox, Pending, ReadError, ReadEvents, Receipt, Received, Report, Resolved, Settled,
+    StreamHead,
+};
+
+use crate::Store;
+use crate::open::Backend;
+#[cfg(feature = "cassandra")]
+use crate::open::NotYet;
+
+#[cfg(feature = "cassandra")]
+fn not_yet(what: &'static str) -> Error {
+    Error::new(NotYet { what })
+}
+
+impl Outbox for Store {
+    async fn enqueue(&self, message: Message) -> Result<Enqueued, EnqueueError> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.enqueue(message).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("messages").into()),
+        }
+    }
+}
+
+impl Dispatch for Store {
+    async fn read_pending(&self, now: Timestamp, limit: usize) -> Result<Vec<Pending>, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.read_pending(now, limit).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("messages")),
+        }
+    }
+
+    async fn apply_reports(&self, reports: Vec<Report>) -> Result<Vec<Settled>, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.apply_reports(reports).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("messages")),
+        }
+    }
+
+    async fn backlog(&self, now: Timestamp) -> Result<Backlog, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.backlog(now).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("messages")),
+        }
+    }
+}
+
+impl Inbox for Store {
+    async fn mark_processed(&self, received: Received) -> Result<Receipt, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.mark_processed(received).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("receipts")),
+        }
+    }
+
+    async fn receipt(&self, message_id: &MessageId) -> Result<Option<Received>, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.receipt(message_id).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("receipts")),
+        }
+    }
+}
+
+impl EventStore for Store {
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.append(append).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.append(append).await,
+        }
+    }
+
+    fn read(
+        &self,
+        read: ReadEvents,
+    ) -> impl Stream<Item = Result<RecordedEvent, ReadError>> + Send + use<> {
+        match &self.backend {
+            #[cfg(not(feature = "cassandra"))]
+            Backend::Sqlite(store) => store.read(read),
+            #[cfg(feature = "cassandra")]
+            Backend::Sqlite(store) => store.read(read).left_stream(),
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.read(read).right_stream(),
+        }
+    }
+
+    async fn version(&self, stream_id: &StreamId) -> Result<Option<Version>, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.version(stream_id).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.version(stream_id).await,
+        }
+    }
+
+    async fn resolve(
+        &self,
+        stream_id: &StreamId,
+        operation_id: OperationId,
+    ) -> Result<Resolved, AppendError> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.resolve(stream_id, operation_id).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.resolve(stream_id, operation_id).await,
+        }
+    }
+
+    fn streams(&self) -> impl Stream<Item = Result<StreamHead, Error>> + Send + use<> {
+        match &self.backend {
+            #[cfg(not(feature = "cassandra"))]
+            Backend::Sqlite(store) => store.streams(),
+            #[cfg(feature = "cassandra")]
+            Backend::Sqlite(store) => store.streams().left_stream(),
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.streams().right_stream(),
+        }
+    }
+}

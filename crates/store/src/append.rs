@@ -1,0 +1,13 @@
+//! The part of an append that every backend shares: values in, values out, nothing sent.
+//!
+//! [`Plan`] is a checked append with everything assigned that does not depend on the stream;
+//! [`Memory`] is what a stream remembers of an operation, and [`Plan::settle`] what follows from
+//! it. Both backends answer alike because neither decides anything itself.
+
+mod plan;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use plan::{Age, Bounds, Plan, PlannedEvent, Span};
+pub(crate) use settle::{Memory, State};

@@ -1,0 +1,41 @@
+//! What a stream remembers of an operation, and what follows for whoever sends it again.
+
+use helenus_model::{ContentHash, OperationId, Version};
+
+use super::Plan;
+use crate::contract::{AppendError, Appended};
+
+/// What is stored of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub(crate) operation_id: OperationId,
+    pub(crate) state: State,
+}
+
+/// What became of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its events end at `last`.
+    Applied { last: Version, content_hash: Option<ContentHash> },
+    /// It never will be applied.
+    Cancelled,
+}
+
+impl Plan {
+    /// The outcome of this append, given that its stream remembers `memory` in its place.
+    pub(crate) fn settle(&self, memory: &Memory) -> Result<Appended, AppendError> {
+        let operation_id = self.operation_id;
+        if memory.operation_id != operation_id {
+            return Err(AppendError::OperationIdTaken { operation_id });
+        }
+        match &memory.state {
+            State::Cancelled => Err(AppendError::Cancelled { operation_id }),
+            State::Applied { last, content_hash } => match self.ending_at(*last) {
+                Some(span) if *content_hash == Some(self.content_hash) => {
+                    Ok(Appended::AlreadyApplied { first: span.first, last: span.last })
+                }
+                _ => Err(AppendError::OperationMismatch { operation_id }),
+            },
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! How the store uses a cluster.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use helenus_model::limits::{APPEND_BYTES_MAX, OPERATION_WINDOW};
+
+use super::Error;
+
+/// How the store uses a cluster. The defaults suit one data centre in development.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The keyspace, where the URL names none; `helenus` where neither does.
+    pub keyspace: Option<String>,
+    /// What table names start with.
+    pub prefix: String,
+    /// The table of events, where it is not `{prefix}event_streams`.
+    pub events_table: Option<String>,
+    /// How a keyspace that does not exist yet is made.
+    pub replication: Replication,
+    /// How many replicas a read or a committed write needs.
+    pub consistency: Consistency,
+    /// Whether Paxos spans data centres. One keyspace, one level: it is recorded and checked.
+    pub serial_consistency: SerialConsistency,
+    /// The data centre whose nodes are asked first.
+    pub local_dc: Option<String>,
+    /// How long one request may take.
+    pub request_timeout: Duration,
+    /// How long a connection may take to open.
+    pub connect_timeout: Duration,
+    /// How long operations are remembered.
+    pub operation_window: Duration,
+    /// Bytes of one append.
+    pub append_bytes_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            keyspace: None,
+            prefix: "helenus_".to_owned(),
+            events_table: None,
+            replication: Replication::Simple(1),
+            consistency: Consistency::Quorum,
+            serial_consistency: SerialConsistency::Serial,
+            local_dc: None,
+            request_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(5),
+            operation_window: OPERATION_WINDOW,
+            append_bytes_max: APPEND_BYTES_MAX,
+        }
+    }
+}
+
+/// Where copies of a keyspace are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replication {
+    /// So many copies, wherever the ring puts them: for one data centre.
+    Simple(u8),
+    /// So many copies in each of these data centres.
+    PerDataCentre(BTreeMap<String, u8>),
+}
+
+/// How many replicas must answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consistency {
+    /// One.
+    One,
+    /// A majority of all.
+    Quorum,
+    /// A majority in the local data centre.
+    LocalQuorum,
+    /// Every one.
+    All,
+}
+
+/// How far a Paxos round reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SerialConsistency {
+    /// All data centres.
+    Serial,
+    /// The local data centre: every writer of the keyspace must be there.
+    LocalSerial,
+}
+
+impl Consistency {
+    pub(super) fn level(self) -> scylla::statement::Consistency {
+        use scylla::statement::Consistency as Level;
+        match self {
+            Consistency::One => Level::One,
+            Consistency::Quorum => Level::Quorum,
+            Consistency::LocalQuorum => Level::LocalQuorum,
+            Consistency::All => Level::All,
+        }
+    }
+}
+
+impl SerialConsistency {
+    pub(super) fn level(self) -> scylla::statement::SerialConsistency {
+        use scylla::statement::SerialConsistency as Level;
+        match self {
+            SerialConsistency::Serial => Level::Serial,
+            SerialConsistency::LocalSerial => Level::LocalSerial,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            SerialConsistency::Serial => "SERIAL",
+            SerialConsistency::LocalSerial => "LOCAL_SERIAL",
+        }
+    }
+}
+
+/// The names the store uses, checked: they stand in statements as they are.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    pub(super) keyspace: String,
+    pub(super) events: String,
+    pub(super) settings: String,
+}
+
+impl Names {
+    pub(super) fn new(options: &Options, keyspace: Option<&str>) -> Result<Names, Error> {
+        let keyspace = keyspace.or(options.keyspace.as_deref()).unwrap_or("helenus");
+        let prefix = &options.prefix;
+        let usual = || format!("{prefix}event_streams");
+        if let Replication::PerDataCentre(copies) = &options.replication {
+            for name in copies.keys() {
+                checked("data centre", name, |byte| {
+                    byte.is_ascii_alphanumeric() || b"_-. ".contains(&byte)
+                })?;
+            }
+        }
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        Ok(Names {
+            keyspace: checked("keyspace", keyspace, word)?,
+            events: checked("table", &options.events_table.clone().unwrap_or_else(usual), word)?,
+            settings: checked("table", &format!("{prefix}settings"), word)?,
+        })
+    }
+
+    /// The table of events, as statements name it.
+    pub(super) fn events(&self) -> String {
+        format!("\"{}\".\"{}\"", self.keyspace, self.events)
+    }
+
+    /// The table of settings, as statements name it.
+    pub(super) fn settings(&self) -> String {
+        format!("\"{}\".\"{}\"", self.keyspace, self.settings)
+    }
+}
+
+fn checked(what: &'static str, name: &str, taken: impl Fn(u8) -> bool) -> Result<String, Error> {
+    if name.is_empty() || name.len() > 48 || !name.bytes().all(taken) {
+        return Err(Error::Name { what, name: name.to_owned() });
+    }
+    Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_leave_their_quotes_are_refused() {
+        let options = Options::default();
+        assert_eq!(
+            Names::new(&options, Some("shop")).unwrap().events(),
+            "\"shop\".\"helenus_event_streams\""
+        );
+        for name in ["", "a\"; DROP", "a.b", &"x".repeat(49)] {
+            Names::new(&options, Some(name)).unwrap_err();
+            let prefixed = Options { prefix: format!("{name}\""), ..Options::default() };
+            Names::new(&prefixed, None).unwrap_err();
+        }
+        let centres = BTreeMap::from([("dc'1".to_owned(), 3)]);
+        let replication = Replication::PerDataCentre(centres);
+        Names::new(&Options { replication, ..Options::default() }, None).unwrap_err();
+    }
+}

@@ -1,0 +1,29 @@
+//! Asking whether a node is there.
+
+use std::time::Duration;
+
+use helenus_model::backend::{Endpoint, Reached, Unreachable};
+
+use super::session::{REMEDY, connect};
+use super::{Error, Options};
+
+/// Asks a node for its release and its cluster, within `timeout`.
+pub async fn probe(endpoint: &Endpoint, timeout: Duration) -> Result<Reached, Unreachable> {
+    let url = format!("cassandra:{endpoint}");
+    match tokio::time::timeout(timeout, ask(endpoint)).await {
+        Ok(Ok(reached)) => Ok(reached),
+        Ok(Err(error)) => Err(Unreachable::new(url, REMEDY, error)),
+        Err(late) => Err(Unreachable::new(url, REMEDY, late)),
+    }
+}
+
+async fn ask(endpoint: &Endpoint) -> Result<Reached, Box<dyn std::error::Error + Send + Sync>> {
+    let session = connect(endpoint, &Options::default()).await.map_err(Error::into_source)?;
+    let query = "SELECT release_version, cluster_name, data_center FROM system.local";
+    let answer = session.query_unpaged(query, ()).await?.into_rows_result()?;
+    let (release, cluster, data_center) = answer.single_row::<(String, String, String)>()?;
+    Ok(Reached {
+        product: format!("Apache Cassandra {release}"),
+        detail: format!("cluster {cluster}, data centre {data_center}"),
+    })
+}

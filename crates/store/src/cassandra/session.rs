@@ -1,0 +1,146 @@
+//! One session for the store, opened when it is first needed.
+
+use std::sync::Arc;
+
+use helenus_model::backend::Endpoint;
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::policies::load_balancing::DefaultPolicy;
+use secrecy::ExposeSecret;
+use tokio::sync::OnceCell;
+
+use super::options::Names;
+use super::statements::Statements;
+use super::{Error, Options, tables};
+use crate::Ports;
+use crate::append::Bounds;
+
+pub(super) const REMEDY: &str =
+    "check that Cassandra runs there and that store.url, user name and password are right";
+
+/// Streams of events in a Cassandra cluster. Cheap to clone; clones share a session.
+///
+/// ```no_run
+/// use helenus_model::backend::StoreUrl;
+/// use helenus_model::{Expected, NewEvent, Payload, StreamId};
+/// use helenus_store::Ports;
+/// use helenus_store::cassandra::{CassandraStore, Options};
+/// use helenus_store::contract::{Append, EventStore};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let StoreUrl::Cassandra(endpoint) = "cassandra://node1,node2/shop".parse()? else { return Ok(()) };
+/// let store = CassandraStore::new(endpoint, Options::default(), Ports::system())?;
+/// let placed = NewEvent::new("order.placed", Payload::json(&serde_json::json!({"total": 12})));
+/// store.append(Append::new(StreamId::new("order-1")?, Expected::NoStream, vec![placed])).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct CassandraStore {
+    shared: Arc<Shared>,
+    pub(super) ports: Ports,
+}
+
+#[derive(Debug)]
+struct Shared {
+    source: Source,
+    options: Options,
+    names: Names,
+    link: OnceCell<Link>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Endpoint(Endpoint),
+    Session(Arc<Session>),
+}
+
+/// An open session with everything prepared.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) session: Arc<Session>,
+    pub(super) statements: Statements,
+    /// The smaller of what is configured and what the node takes.
+    pub(super) append_bytes_max: usize,
+}
+
+impl CassandraStore {
+    /// A store at `endpoint`, whose path names the keyspace. Opens nothing yet.
+    pub fn new(endpoint: Endpoint, options: Options, ports: Ports) -> Result<Self, Error> {
+        let names = Names::new(&options, endpoint.path.as_deref())?;
+        Ok(Self::on(Source::Endpoint(endpoint), names, options, ports))
+    }
+
+    /// A store on the host's own session, which stays the host's to close.
+    pub fn with_session(
+        session: Arc<Session>,
+        options: Options,
+        ports: Ports,
+    ) -> Result<Self, Error> {
+        let names = Names::new(&options, None)?;
+        Ok(Self::on(Source::Session(session), names, options, ports))
+    }
+
+    fn on(source: Source, names: Names, options: Options, ports: Ports) -> Self {
+        let link = OnceCell::new();
+        CassandraStore { shared: Arc::new(Shared { source, options, names, link }), ports }
+    }
+
+    /// The session; whoever comes first opens it, the others wait for that. A failure is not kept:
+    /// the next one tries again.
+    pub(super) async fn link(&self) -> Result<&Link, Error> {
+        self.shared.link.get_or_try_init(|| Box::pin(self.shared.open())).await
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        let options = &self.shared.options;
+        Bounds { bytes_max: options.append_bytes_max, window: options.operation_window }
+    }
+}
+
+impl Shared {
+    async fn open(&self) -> Result<Link, Error> {
+        let session = match &self.source {
+            Source::Endpoint(endpoint) => Arc::new(connect(endpoint, &self.options).await?),
+            Source::Session(session) => Arc::clone(session),
+        };
+        tables::bootstrap(&session, &self.names, &self.options).await?;
+        let statements = Statements::prepare(&session, &self.names, &self.options).await?;
+        let configured = self.options.append_bytes_max;
+        let taken = tables::mutation_bytes_max(&session).await;
+        let append_bytes_max = taken.map_or(configured, |taken| configured.min(taken));
+        Ok(Link { session, statements, append_bytes_max })
+    }
+}
+
+pub(super) async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Session, Error> {
+    let failed = |source| Error::Connect { url: format!("cassandra:{endpoint}"), source };
+    let mut builder = SessionBuilder::new()
+        .known_nodes(endpoint.addresses())
+        .connection_timeout(options.connect_timeout)
+        .default_execution_profile_handle(profile(options).into_handle());
+    if let (Some(user), Some(password)) = (&endpoint.username, &endpoint.password) {
+        builder = builder.user(user, password.expose_secret());
+    }
+    if endpoint.tls {
+        let config = helenus_tls::client_config(endpoint.ca_file.as_deref());
+        let config = config.map_err(|error| failed(Box::new(error)))?;
+        builder = builder.tls_context(Some(config));
+    }
+    builder.build().await.map_err(|error| failed(Box::new(error)))
+}
+
+/// Requests go to a replica of their partition, in the local data centre where one is named.
+fn profile(options: &Options) -> ExecutionProfile {
+    let mut policy = DefaultPolicy::builder().token_aware(true);
+    if let Some(name) = &options.local_dc {
+        policy = policy.prefer_datacenter(name.clone()).permit_dc_failover(true);
+    }
+    ExecutionProfile::builder()
+        .consistency(options.consistency.level())
+        .serial_consistency(Some(options.serial_consistency.level()))
+        .request_timeout(Some(options.request_timeout))
+        .load_balancing_policy(policy.build())
+        .build()
+}

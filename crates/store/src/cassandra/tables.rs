@@ -1,0 +1,174 @@
+//! Keyspace and tables: made once, where they are missing.
+//!
+//! What exists is left alone, so a user without the right to create anything can use tables that
+//! somebody else made.
+
+use std::time::Duration;
+
+use scylla::client::session::Session;
+use scylla::statement::unprepared::Statement;
+use tokio::sync::Mutex;
+
+use super::classify::request_error;
+use super::options::Names;
+use super::rows::{Answer, answer};
+use super::{Error, Options, Replication};
+
+/// A cluster may be slow to agree on a schema.
+const DDL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Cassandra before 5.1 can lose one of two schema changes made at the same time; those of this
+/// process wait for each other.
+static SCHEMA_CHANGE: Mutex<()> = Mutex::const_new(());
+
+pub(super) async fn bootstrap(
+    session: &Session,
+    names: &Names,
+    options: &Options,
+) -> Result<(), Error> {
+    if !has_tables(session, names).await? {
+        let _turn = SCHEMA_CHANGE.lock().await;
+        if !has_keyspace(session, &names.keyspace).await? {
+            change(session, create_keyspace(names, options)).await?;
+        }
+        change(session, create_events(names)).await?;
+        change(session, create_settings(names)).await?;
+    }
+    record_serial_consistency(session, names, options).await
+}
+
+async fn has_tables(session: &Session, names: &Names) -> Result<bool, Error> {
+    let query = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name IN (?, ?)";
+    let values = (&names.keyspace, &names.events, &names.settings);
+    Ok(count(session, query, values).await? == 2)
+}
+
+async fn has_keyspace(session: &Session, keyspace: &str) -> Result<bool, Error> {
+    let query = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
+    Ok(count(session, query, (keyspace,)).await? == 1)
+}
+
+async fn count(
+    session: &Session,
+    query: &str,
+    values: impl scylla::serialize::row::SerializeRow,
+) -> Result<usize, Error> {
+    let asked = Box::pin(session.query_unpaged(query, values)).await;
+    let rows = asked.map_err(|error| request_error("read its schema", error))?.into_rows_result();
+    Ok(rows.map_err(|error| Error::corrupt(error.to_string()))?.rows_num())
+}
+
+async fn change(session: &Session, cql: String) -> Result<(), Error> {
+    let mut statement = Statement::new(cql);
+    statement.set_request_timeout(Some(DDL_TIMEOUT));
+    // Made twice is made once: a lost answer leaves nothing to settle.
+    let changed = Box::pin(session.query_unpaged(statement, ())).await;
+    changed.map(drop).map_err(|error| match request_error("make keyspace and tables", error) {
+        Error::Lost { what, source } => Error::Unavailable { what, source },
+        error => error,
+    })
+}
+
+/// The largest mutation the node takes, less what Paxos adds to it; `None` where it does not say.
+pub(super) async fn mutation_bytes_max(session: &Session) -> Option<usize> {
+    let query = "SELECT value FROM system_views.settings WHERE name = 'max_mutation_size_in_kb'";
+    let answer = Box::pin(session.query_unpaged(query, ())).await.ok()?.into_rows_result().ok()?;
+    let (value,) = answer.maybe_first_row::<(Option<String>,)>().ok()??;
+    let kibibytes: usize = value?.parse().ok()?;
+    Some(kibibytes.saturating_mul(1024) / 8 * 7)
+}
+
+fn create_keyspace(names: &Names, options: &Options) -> String {
+    let replication = match &options.replication {
+        Replication::Simple(copies) => {
+            format!("'class': 'SimpleStrategy', 'replication_factor': {copies}")
+        }
+        Replication::PerDataCentre(centres) => {
+            let copies = centres.iter().map(|(name, copies)| format!(", '{name}': {copies}"));
+            format!("'class': 'NetworkTopologyStrategy'{}", copies.collect::<String>())
+        }
+    };
+    let keyspace = &names.keyspace;
+    format!("CREATE KEYSPACE IF NOT EXISTS \"{keyspace}\" WITH replication = {{{replication}}}")
+}
+
+fn create_events(names: &Names) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {} (
+             stream_id text, stream_version bigint, event_type text, payload text,
+             occurred_at_utc timestamp, appended_at_utc timestamp, event_id uuid,
+             schema_version int, content_type text, payload_bytes blob, correlation_id text,
+             causation_id text, tenant_id text, metadata_json text, operation_id uuid,
+             operation_state text, content_hash blob, head_version bigint,
+             truncated_before bigint, slot text,
+             PRIMARY KEY (stream_id, stream_version)
+         ) WITH CLUSTERING ORDER BY (stream_version ASC)",
+        names.events()
+    )
+}
+
+fn create_settings(names: &Names) -> String {
+    format!("CREATE TABLE IF NOT EXISTS {} (name text PRIMARY KEY, value text)", names.settings())
+}
+
+/// Paxos rounds of different levels do not see each other, so the first writer's level stands.
+async fn record_serial_consistency(
+    session: &Session,
+    names: &Names,
+    options: &Options,
+) -> Result<(), Error> {
+    let configured = options.serial_consistency.name();
+    let table = names.settings();
+    let failed = |error| match request_error("record its serial consistency", error) {
+        Error::Lost { what, source } => Error::Unavailable { what, source },
+        error => error,
+    };
+    let read = format!("SELECT value FROM {table} WHERE name = 'serial_consistency'");
+    let found = Box::pin(session.query_unpaged(read, ())).await.map_err(failed)?;
+    let found = found.into_rows_result().map_err(|error| Error::corrupt(error.to_string()))?;
+    let found = found.maybe_first_row::<(String,)>();
+    let mut recorded =
+        found.map_err(|error| Error::corrupt(error.to_string()))?.map(|(value,)| value);
+    if recorded.is_none() {
+        let mut insert = Statement::new(format!(
+            "INSERT INTO {table} (name, value) VALUES ('serial_consistency', ?) IF NOT EXISTS"
+        ));
+        insert.set_serial_consistency(Some(scylla::statement::SerialConsistency::Serial));
+        let inserted = Box::pin(session.query_unpaged(insert, (configured,))).await;
+        if let Answer::Refused(rows) = answer(inserted.map_err(failed)?)? {
+            recorded = rows.into_iter().find_map(|row| row.value);
+        }
+    }
+    match recorded {
+        Some(recorded) if recorded != configured => {
+            let keyspace = names.keyspace.clone();
+            Err(Error::SerialConsistency { keyspace, recorded, configured })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn copies_are_kept_where_the_options_say() {
+        let made = |replication| {
+            let options = Options { replication, ..Options::default() };
+            create_keyspace(&Names::new(&options, Some("shop")).unwrap(), &options)
+        };
+        let start = "CREATE KEYSPACE IF NOT EXISTS \"shop\" WITH replication = ";
+        assert_eq!(
+            made(Replication::Simple(3)),
+            format!("{start}{{'class': 'SimpleStrategy', 'replication_factor': 3}}")
+        );
+        let centres = BTreeMap::from([("dc1".to_owned(), 3), ("dc2".to_owned(), 2)]);
+        assert_eq!(
+            made(Replication::PerDataCentre(centres)),
+            format!("{start}{{'class': 'NetworkTopologyStrategy', 'dc1': 3, 'dc2': 2}}")
+        );
+    }
+}
