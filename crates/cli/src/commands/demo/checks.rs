@@ -8,6 +8,7 @@ use helenus::store::{Dispatch, Inbox};
 use helenus::{Broker, MessageId, Ports};
 use helenus_server::Check;
 
+use super::ledger;
 use super::pipeline::{Counters, GROUP, PARTITIONS, Run, count};
 use crate::exit::Failed;
 
@@ -42,11 +43,12 @@ pub(super) async fn examine(
             published.insert(id);
         }
     }
+    let events = ledger::examine(&store, counters, run).await?;
     store.close().await;
 
     let check = |name, ok, detail: String| Check { name, ok, detail };
     let processed = count(&counters.processed);
-    Ok(vec![
+    let mut checks = vec![
         check("messages flowed", staged > 0, format!("{staged} staged")),
         check(
             "every staged message is in the topic, once",
@@ -74,7 +76,9 @@ pub(super) async fn examine(
             processed == staged && without_receipt == 0 && unread == 0,
             format!("{processed} taken, {} repeats dropped", count(&counters.repeats_dropped)),
         ),
-    ])
+    ];
+    checks.extend(events);
+    Ok(checks)
 }
 
 async fn read_all(broker: &Broker, topic: &str, partition: u32) -> Result<Vec<Record>, Failed> {

@@ -10,6 +10,7 @@ use helenus::{Broker, ChannelId, Message, MessageId, Payload, Ports, Store, rela
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::ledger;
 use crate::exit::Failed;
 
 pub(super) const GROUP: &str = "billing";
@@ -18,13 +19,13 @@ const PRODUCERS: u64 = 4;
 const KEYS: u64 = 50;
 /// Messages a producer stages before it looks at the clock again.
 const BURST: u64 = 25;
-const PAUSE: Duration = Duration::from_millis(50);
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Names of one run, so that a kept file can hold several.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) topic: String,
-    prefix: String,
+    pub(super) prefix: String,
 }
 
 impl Run {
@@ -43,13 +44,16 @@ pub(super) struct Counters {
     pub(super) published: AtomicU64,
     pub(super) processed: AtomicU64,
     pub(super) repeats_dropped: AtomicU64,
+    pub(super) appended: AtomicU64,
+    pub(super) appends_recognised: AtomicU64,
+    pub(super) conflicts: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::SeqCst)
 }
 
-fn add(counter: &AtomicU64, more: u64) {
+pub(super) fn add(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::SeqCst);
 }
 
@@ -61,6 +65,9 @@ pub(super) async fn run(part: &Part, seconds: u64, tick: impl Fn(Duration)) -> R
     let mut producers = JoinSet::new();
     for producer in 0..PRODUCERS {
         producers.spawn(part.clone().produce(producer, time_is_up.clone()));
+    }
+    for _ in 0..ledger::WRITERS {
+        producers.spawn(part.clone().book(time_is_up.clone()));
     }
     let all_staged = CancellationToken::new();
     let all_published = CancellationToken::new();

@@ -18,7 +18,10 @@ const RATES_MAX: usize = 600;
 pub(super) fn starting(path: &Path) -> Board {
     Board {
         title: "demo".to_owned(),
-        subtitle: format!("outbox → relay → topic → inbox, all in {}", path.display()),
+        subtitle: format!(
+            "outbox → relay → topic → inbox, and event streams, all in {}",
+            path.display()
+        ),
         ..Board::default()
     }
 }
@@ -32,6 +35,8 @@ fn figures(counters: &Counters) -> Vec<Figure> {
         figure("repeats recognised by the outbox", &counters.staged_twice),
         figure("repeats dropped by the inbox", &counters.repeats_dropped),
         figure("impostors refused", &counters.impostors_refused),
+        figure("appends to event streams", &counters.appended),
+        figure("conflicting appends refused", &counters.conflicts),
     ]
 }
 
