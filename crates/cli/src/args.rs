@@ -35,7 +35,9 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the whole pipeline on the embedded backends, with a live page, and check it
+    /// Run the pipeline on the embedded backends, with a live page, and check it
+    ///
+    /// Uses neither the configuration nor the environment.
     Demo(Demo),
     /// Write a commented helenus.toml
     Init(Init),

@@ -29,6 +29,9 @@ pub(crate) struct Config {
     pub(crate) registry: Registry,
     pub(crate) capture: Capture,
     pub(crate) log: Log,
+    /// The file it came from, if there was one.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -81,6 +84,7 @@ pub(crate) struct Capture {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Log {
+    #[serde(deserialize_with = "log_level")]
     pub(crate) level: String,
     pub(crate) format: LogFormat,
 }
@@ -130,4 +134,18 @@ where
     T: std::str::FromStr<Err: std::fmt::Display>,
 {
     parsed(deserializer).map(Some)
+}
+
+/// A level, or levels per part: `info,helenus_relay=debug`.
+fn log_level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let text = String::deserialize(deserializer)?;
+    for part in text.split(',') {
+        let level = part.rsplit('=').next().unwrap_or(part).trim();
+        if !LEVELS.contains(&level) {
+            let levels = LEVELS.join(", ");
+            return Err(de::Error::custom(format!("'{level}' is not a level; those are {levels}")));
+        }
+    }
+    Ok(text)
 }

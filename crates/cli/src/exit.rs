@@ -30,9 +30,12 @@ pub(crate) struct Failed(BackendError);
 
 impl Failed {
     /// The system refused something a command needs.
-    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn system(
+        what: impl Into<String>,
+        remedy: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
-        move |source| System { what, source }.into()
+        move |source| System { what, remedy, source }.into()
     }
 
     /// What is printed under `error` with `--json`.
@@ -42,7 +45,7 @@ impl Failed {
             "class": self.0.kind(),
             "applied": self.0.applied(),
             "message": self.0.to_string(),
-            "causes": self.causes(),
+            "causes": causes(&self.0),
             "remedy": self.0.remedy(),
         });
         if let Some(object) = json.as_object_mut() {
@@ -54,7 +57,7 @@ impl Failed {
     /// What is printed for people.
     pub(crate) fn to_text(&self) -> String {
         let mut text = format!("error: {}", self.0);
-        for cause in self.causes() {
+        for cause in causes(&self.0) {
             text.push_str(&format!("\n  because: {cause}"));
         }
         match self.0.applied() {
@@ -67,20 +70,23 @@ impl Failed {
         }
         text
     }
+}
 
-    fn causes(&self) -> Vec<String> {
-        let mut causes: Vec<String> = Vec::new();
-        let mut next = self.0.source();
-        while let Some(cause) = next {
-            // Some libraries repeat their cause in their own words; once is enough.
-            let text = cause.to_string();
-            if causes.last() != Some(&text) {
-                causes.push(text);
-            }
-            next = cause.source();
+/// What an error was caused by, each told once and on one line: some libraries repeat their cause in
+/// their own words.
+pub(crate) fn causes(error: &dyn Error) -> Vec<String> {
+    let mut told = vec![error.to_string()];
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let lines = cause.to_string();
+        let text = lines.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !told.iter().any(|told| told.contains(&text)) {
+            told.push(text);
         }
-        causes
+        next = cause.source();
     }
+    told.remove(0);
+    told
 }
 
 impl<E: Failure + Send + Sync + 'static> From<E> for Failed {
@@ -93,13 +99,14 @@ impl<E: Failure + Send + Sync + 'static> From<E> for Failed {
 #[error("could not {what}")]
 struct System {
     what: String,
+    remedy: &'static str,
     #[source]
     source: std::io::Error,
 }
 
 impl Failure for System {
     fn kind(&self) -> Kind {
-        Kind::Fatal
+        Kind::Unavailable
     }
 
     fn code(&self) -> &'static str {
@@ -107,6 +114,6 @@ impl Failure for System {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        None
+        Some(self.remedy.into())
     }
 }

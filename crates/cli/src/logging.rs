@@ -1,5 +1,7 @@
 //! Log lines on stderr. Payloads and secrets are never logged at info level or above.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt;
@@ -23,7 +25,8 @@ pub(crate) fn start(arguments: &Arguments, config: Option<&Config>) {
         Some(format) => format == LogFormat::Json,
         None => config.is_some_and(|config| config.log.format == crate::config::LogFormat::Json),
     };
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
     if json {
         builder.json().init();
     } else {

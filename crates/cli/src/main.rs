@@ -16,12 +16,17 @@ use exit::{Failed, Outcome};
 use output::Output;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return output::usage(&error),
+    };
     let output = Output::new(arguments.json);
-    match run(&arguments, &output) {
+    let ended = run(&arguments, &output);
+    let json = arguments.json;
+    match ended.and_then(|outcome| output.finish().map(|()| outcome)) {
         Ok(outcome) => outcome.into(),
         Err(failed) => {
-            output.failure(&failed);
+            output::failure(&failed, json);
             ExitCode::FAILURE
         }
     }
@@ -36,13 +41,14 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
-    let runtime = tokio::runtime::Runtime::new().map_err(Failed::system("start the runtime"))?;
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(Failed::system("start the runtime", "free some memory or threads"))?;
     runtime.block_on(async {
         match &arguments.command {
             Command::Demo(demo) => commands::demo::run(demo, output).await,
             Command::Events(events) => commands::events::run(events, config?, output).await,
             // A broken configuration is the first thing a doctor should speak of.
-            _ => commands::doctor::run(config, output).await,
+            _ => Box::pin(commands::doctor::run(config, output)).await,
         }
     })
 }

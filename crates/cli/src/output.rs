@@ -3,6 +3,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the one place that prints")]
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use comfy_table::{Table, presets};
 use serde::Serialize;
@@ -13,11 +15,13 @@ use crate::exit::Failed;
 #[derive(Debug)]
 pub(crate) struct Output {
     json: bool,
+    /// Why nothing more can be written to stdout.
+    ended: OnceLock<std::io::Error>,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Output { json }
+        Output { json, ended: OnceLock::new() }
     }
 
     /// A line for people; nothing with `--json`.
@@ -50,26 +54,35 @@ impl Output {
         table.load_style(presets::NOTHING);
         table.set_header(head);
         table.add_rows(rows);
-        self.line(table.to_string());
-    }
-
-    /// Text as it is.
-    pub(crate) fn text(&self, text: &str) {
-        let mut stdout = std::io::stdout().lock();
-        if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
-            && error.kind() == ErrorKind::BrokenPipe
-        {
-            // Whoever read us has seen enough.
-            std::process::exit(0);
+        for line in table.lines() {
+            self.line(line.trim_end());
         }
     }
 
-    /// A failure, on stderr.
-    pub(crate) fn failure(&self, failed: &Failed) {
-        if self.json {
-            eprintln!("{}", serde_json::json!({ "error": failed.to_json() }));
-        } else {
-            eprintln!("{}", failed.to_text());
+    /// Text as it is. Once stdout takes no more, the rest is dropped and the command goes on.
+    pub(crate) fn text(&self, text: &str) {
+        if self.has_ended() {
+            return;
+        }
+        let mut stdout = std::io::stdout().lock();
+        if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            self.ended.get_or_init(|| error);
+        }
+    }
+
+    /// Whether stdout takes no more: a command that only prints may stop.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.get().is_some()
+    }
+
+    /// Fails if what was printed did not arrive, unless its reader had seen enough.
+    pub(crate) fn finish(self) -> Result<(), Failed> {
+        match self.ended.into_inner() {
+            Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failed::system(
+                "write the output",
+                "free some space, or print elsewhere",
+            )(error)),
+            _ => Ok(()),
         }
     }
 
@@ -77,4 +90,37 @@ impl Output {
     pub(crate) fn draws_progress(&self) -> bool {
         !self.json && std::io::stderr().is_terminal()
     }
+}
+
+/// A failure, on stderr.
+pub(crate) fn failure(failed: &Failed, json: bool) {
+    if json {
+        eprintln!("{}", serde_json::json!({ "error": failed.to_json() }));
+    } else {
+        eprintln!("{}", failed.to_text());
+    }
+}
+
+/// Wrong arguments, or a call for help: what clap has to say, as JSON if the caller wanted that.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr() && wants_json {
+        let message = error.to_string();
+        let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let error = serde_json::json!({
+            "kind": "usage",
+            "class": "invalid",
+            "applied": false,
+            "message": first,
+            "causes": [],
+            "remedy": "see --help",
+        });
+        eprintln!("{}", serde_json::json!({ "error": error }));
+    } else if let Err(error) = error.print()
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        return ExitCode::FAILURE;
+    }
+    // 2 for wrong usage, 0 for --help and --version.
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -8,7 +8,7 @@
 mod calendar;
 mod number;
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use crate::hex;
 use crate::value::{Duration, Value};

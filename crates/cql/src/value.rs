@@ -8,7 +8,7 @@
 mod counter;
 mod decode;
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use num_bigint::BigInt;
 use thiserror::Error;

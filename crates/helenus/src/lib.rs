@@ -4,7 +4,7 @@
 //! same. Every part and every backend is a feature, all of them on by default.
 //!
 //! ```
-//! use helenus::store::{Dispatch, Outbox};
+//! use helenus::store::Outbox;
 //! use helenus::{Broker, ChannelId, Message, MessageId, Payload, Ports, Store};
 //! use helenus::broker::Broker as _;
 //!
@@ -86,3 +86,8 @@ pub mod capture {
 pub mod versions {
     pub use helenus_versions::*;
 }
+
+/// The program in the README compiles.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -105,9 +105,11 @@ impl Engine {
     ///
     /// Other clones of this handle get [`Error::Closed`] from then on.
     pub async fn close(&self) {
+        // Readers first: the last connection to close moves the log into the file, and only the
+        // writer's may write.
+        self.shared.readers.close().await;
         // Fails only if the writer has ended already.
         drop(self.shared.queue.send(Request::Close).await);
-        self.shared.readers.close().await;
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             let joined = spawn_blocking(move || writer.join()).await;

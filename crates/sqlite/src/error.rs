@@ -78,6 +78,8 @@ impl OpenError {
         match Error::from_sqlite(error) {
             Error::Locked => OpenError::Locked { path },
             Error::ReadOnly => OpenError::ReadOnly { path },
+            // The folder has been seen to exist: what is left is that nothing may be made in it.
+            Error::CannotOpen { .. } => OpenError::ReadOnly { path },
             Error::NotADatabase => OpenError::NotOurs { path, reason: "it is not a SQLite file" },
             source => OpenError::Engine { path, source },
         }
@@ -143,6 +145,12 @@ pub enum Error {
     /// The file is not a SQLite file.
     #[error("the store file is not a SQLite file")]
     NotADatabase,
+    /// The file, or one that SQLite keeps beside it, cannot be opened or made.
+    #[error("the store file cannot be opened: {message}")]
+    CannotOpen {
+        /// What SQLite said.
+        message: String,
+    },
     /// The disk failed during a read, or before anything was committed.
     #[error("the disk failed: {message}")]
     Io {
@@ -187,7 +195,8 @@ impl Error {
             ffi::ErrorCode::ReadOnly => Error::ReadOnly,
             ffi::ErrorCode::DatabaseCorrupt => Error::Corrupt { message },
             ffi::ErrorCode::NotADatabase => Error::NotADatabase,
-            ffi::ErrorCode::SystemIoFailure | ffi::ErrorCode::CannotOpen => Error::Io { message },
+            ffi::ErrorCode::CannotOpen => Error::CannotOpen { message },
+            ffi::ErrorCode::SystemIoFailure => Error::Io { message },
             _ => Error::Statement { message },
         }
     }
@@ -211,6 +220,7 @@ impl Failure for Error {
             Error::Full
             | Error::Locked
             | Error::ReadOnly
+            | Error::CannotOpen { .. }
             | Error::Io { .. }
             | Error::Undone
             | Error::Closed => Kind::Unavailable,
@@ -226,6 +236,7 @@ impl Failure for Error {
             Error::Locked => "locked",
             Error::ReadOnly => "read_only",
             Error::Corrupt { .. } | Error::NotADatabase => "corrupt",
+            Error::CannotOpen { .. } => "cannot_open",
             Error::Io { .. } => "io",
             Error::CommitLost { .. } => "commit_lost",
             Error::Undone => "undone",
@@ -240,7 +251,9 @@ impl Failure for Error {
         let text = match self {
             Error::Full | Error::Undone => "free some space, then try again",
             Error::Locked => "wait for the other process, or stop it, and try again",
-            Error::ReadOnly => "make the file and its folder writable for this user",
+            Error::ReadOnly | Error::CannotOpen { .. } => {
+                "make the file and its folder writable for this user"
+            }
             Error::Corrupt { .. } | Error::NotADatabase => {
                 "restore the file from a backup; `helenus doctor` shows what is damaged"
             }

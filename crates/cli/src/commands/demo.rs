@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use helenus::backend::{BrokerUrl, StoreUrl};
 use helenus::broker::Broker as _;
-use helenus::{Broker, Ports, Store};
-use helenus_server::serve;
+use helenus::{Broker, Failure, Kind, Ports, Store};
+use helenus_server::{Board, serve};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -31,44 +32,104 @@ use pipeline::{Counters, PARTITIONS, Part, Run};
 
 pub(crate) async fn run(demo: &Demo, output: &Output) -> Result<Outcome, Failed> {
     // Held until the end: dropping it removes the folder.
-    let folder = tempfile::tempdir().map_err(Failed::system("make a temporary folder"))?;
+    let folder = tempfile::Builder::new()
+        .prefix("helenus-demo-")
+        .tempdir()
+        .map_err(Failed::system("make a temporary folder", "name a file with --keep"))?;
     let path = demo.keep.clone().unwrap_or_else(|| folder.path().join("demo.db"));
-    let listener = TcpListener::bind(("127.0.0.1", demo.port))
-        .await
-        .map_err(Failed::system(format!("listen on 127.0.0.1:{}", demo.port)))?;
-    let address = listener.local_addr().map_err(Failed::system("find the page's port"))?;
-    output.line(format!("live page   http://{address}/"));
-    output.line(format!("store file  {}", path.display()));
+    let ports = Ports::system();
+    let store = open(&path, &ports).await?;
+    let listening = TcpListener::bind(("127.0.0.1", demo.port)).await;
+    let listener = listening.map_err(Failed::system(
+        format!("listen on 127.0.0.1:{}", demo.port),
+        "name another port, or leave --port out",
+    ))?;
 
     let (board, shown) = watch::channel(shown::starting(&path));
     let stop = CancellationToken::new();
     let mut page = JoinSet::new();
+    if let Ok(address) = listener.local_addr() {
+        output.line(format!("live page   http://{address}/"));
+    }
+    output.line(format!("store file  {}", path.display()));
     page.spawn(serve(listener, shown, stop.clone()));
-
-    let ports = Ports::system();
-    let run = Run::new(&ports);
-    let counters = Arc::new(Counters::default());
-    let watcher = shown::Watcher::new(demo.seconds, &board, output);
-    let store = open(&path, &ports).await?;
-    let broker = Broker::open(&BrokerUrl::Embedded, &store)?;
-    broker.create_topic(&run.topic, PARTITIONS).await?;
-    let counted = Arc::clone(&counters);
-    let part = Part { store, broker, ports, counters: counted, run: run.clone() };
-    let staged = pipeline::run(&part, demo.seconds, |elapsed| watcher.tick(elapsed, &counters));
-    let staged = staged.await?;
-    part.store.close().await;
-    drop(watcher);
-
-    let checks = checks::examine(&path, &counters, &run, staged).await?;
-    shown::finish(&board, &counters, checks);
-    report(&board.borrow(), output);
+    // Whoever interrupts the demo still gets the folder removed.
+    let outcome = tokio::select! {
+        outcome = Box::pin(watched(demo, store, ports, &path, &board, output)) => outcome,
+        signal = interruption() => Err(Interrupted { signal }.into()),
+    };
     stop.cancel();
     while let Some(served) = page.join_next().await {
         if let Ok(Err(error)) = served {
             tracing::warn!(%error, "the page ended early");
         }
     }
-    Ok(if board.borrow().passed() { Outcome::Done } else { Outcome::ChecksFailed })
+    outcome
+}
+
+/// Runs the pipeline, examines what it left, and shows both.
+async fn watched(
+    demo: &Demo,
+    store: Store,
+    ports: Ports,
+    path: &Path,
+    board: &watch::Sender<Board>,
+    output: &Output,
+) -> Result<Outcome, Failed> {
+    let run = Run::new(&ports);
+    let counters = Arc::new(Counters::default());
+    let broker = Broker::open(&BrokerUrl::Embedded, &store)?;
+    broker.create_topic(&run.topic, PARTITIONS).await?;
+    let counted = Arc::clone(&counters);
+    let part = Part { store, broker, ports, counters: counted, run: run.clone() };
+    let watcher = shown::Watcher::new(demo.seconds, board, output);
+    let staged = pipeline::run(&part, demo.seconds, |elapsed| watcher.tick(elapsed, &counters));
+    let staged = staged.await?;
+    part.store.close().await;
+    drop(watcher);
+
+    let checks = checks::examine(path, &counters, &run, staged).await?;
+    shown::finish(board, &counters, checks);
+    let board = board.borrow();
+    report(&board, output);
+    Ok(if board.passed() { Outcome::Done } else { Outcome::ChecksFailed })
+}
+
+/// Waits for a signal that asks the program to end, and names it.
+async fn interruption() -> &'static str {
+    let listen = |kind| signal(kind).ok();
+    let mut terminate = listen(SignalKind::terminate());
+    let mut hang_up = listen(SignalKind::hangup());
+    let heard = async |signal: &mut Option<Signal>| match signal {
+        Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => "Ctrl-C",
+        _ = heard(&mut terminate) => "SIGTERM",
+        _ = heard(&mut hang_up) => "SIGHUP",
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the demo was ended by {signal} before it could check anything")]
+struct Interrupted {
+    signal: &'static str,
+}
+
+impl Failure for Interrupted {
+    fn kind(&self) -> Kind {
+        Kind::Unavailable
+    }
+
+    fn code(&self) -> &'static str {
+        "interrupted"
+    }
+
+    /// Messages were staged and published; without `--keep` they are gone with their file.
+    fn applied(&self) -> Option<bool> {
+        Some(true)
+    }
 }
 
 async fn open(path: &Path, ports: &Ports) -> Result<Store, Failed> {
@@ -76,8 +137,12 @@ async fn open(path: &Path, ports: &Ports) -> Result<Store, Failed> {
     Ok(Store::open(&url, ports.clone()).await?)
 }
 
-fn report(board: &helenus_server::Board, output: &Output) {
-    output.document(board);
+fn report(board: &Board, output: &Output) {
+    let mut document = serde_json::json!(board);
+    if let Some(object) = document.as_object_mut() {
+        object.insert("passed".to_owned(), board.passed().into());
+    }
+    output.document(&document);
     for figure in &board.figures {
         output.line(format!("{:>9}  {}", figure.value, figure.name));
     }

@@ -10,7 +10,7 @@ use helenus::{Failure, Inspection, capture, inspect, probe};
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Secret};
-use crate::exit::{Failed, Outcome};
+use crate::exit::{Failed, Outcome, causes};
 use crate::output::Output;
 
 /// How long a service may take to answer.
@@ -38,15 +38,11 @@ impl Finding {
         Finding { check, status: Status::Ok, detail: detail.into(), remedy: None }
     }
 
-    fn failed(check: &'static str, error: &dyn Failure) -> Self {
-        let mut detail = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            detail.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
+    fn failed(check: &'static str, error: &(dyn Failure + 'static)) -> Self {
+        let mut told = vec![error.to_string()];
+        told.extend(causes(error));
         let remedy = error.remedy().map(Into::into);
-        Finding { check, status: Status::Failed, detail, remedy }
+        Finding { check, status: Status::Failed, detail: told.join(": "), remedy }
     }
 
     fn of_service(check: &'static str, url: &str, asked: Result<Reached, Unreachable>) -> Self {
@@ -65,7 +61,7 @@ pub(crate) async fn run(
 ) -> Result<Outcome, Failed> {
     let findings = match config {
         Err(error) => vec![Finding::failed("configuration", &error)],
-        Ok(config) => examine(config).await,
+        Ok(config) => Box::pin(examine(config)).await,
     };
     let healthy = findings.iter().all(|finding| finding.status == Status::Ok);
     output.document(&serde_json::json!({ "healthy": healthy, "checks": findings }));
@@ -86,17 +82,28 @@ pub(crate) async fn run(
 }
 
 async fn examine(config: Config) -> Vec<Finding> {
-    let mut findings = vec![Finding::ok("configuration", "every key is known and well-formed")];
-    findings.push(store(&config).await);
-    findings.push(broker(&config).await);
-    findings.push(metadata(&config).await);
-    findings.extend(target(&config).await);
-    if let Some(url) = &config.registry.url {
-        let asked = probe::registry(url, PATIENCE).await;
-        findings.push(Finding::of_service("registry", &url.to_string(), asked));
-    }
+    let read = match &config.file {
+        Some(file) => format!("{}: every key is known and well-formed", file.display()),
+        None => "there is no helenus.toml here: every key has its default".to_owned(),
+    };
+    // All at once: a service that does not answer takes its whole time.
+    let (store, broker, metadata, target, registry) = tokio::join!(
+        store(&config),
+        broker(&config),
+        metadata(&config),
+        target(&config),
+        registry(&config)
+    );
+    let mut findings = vec![Finding::ok("configuration", read), store, broker];
+    findings.extend([metadata, target, registry].into_iter().flatten());
     findings.extend(config.capture.cdc_raw.as_deref().map(cdc_raw));
     findings
+}
+
+async fn registry(config: &Config) -> Option<Finding> {
+    let url = config.registry.url.as_ref()?;
+    let asked = probe::registry(url, PATIENCE).await;
+    Some(Finding::of_service("registry", &url.to_string(), asked))
 }
 
 async fn store(config: &Config) -> Finding {
@@ -117,7 +124,16 @@ async fn store(config: &Config) -> Finding {
 
 async fn broker(config: &Config) -> Finding {
     match &config.broker.url {
-        BrokerUrl::Embedded => Finding::ok("broker", "topics in the store's file"),
+        BrokerUrl::Embedded if matches!(config.store.url, StoreUrl::Sqlite(_)) => {
+            Finding::ok("broker", "topics in the store's file")
+        }
+        BrokerUrl::Embedded => Finding {
+            check: "broker",
+            status: Status::Failed,
+            detail: "the embedded broker lives in the store's file, and the store is not a file"
+                .to_owned(),
+            remedy: Some("set broker.url, or keep the store in a file".to_owned()),
+        },
         BrokerUrl::Kafka(endpoint) => {
             let asked = probe::kafka(endpoint, PATIENCE).await;
             Finding::of_service("broker", &config.broker.url.to_string(), asked)
@@ -125,20 +141,16 @@ async fn broker(config: &Config) -> Finding {
     }
 }
 
-async fn metadata(config: &Config) -> Finding {
-    match &config.metadata.url {
-        MetadataUrl::Embedded => Finding::ok("metadata", "tables in the store's file"),
-        MetadataUrl::Redis(endpoint) => {
-            let login = (&config.metadata.username, &config.metadata.password);
-            match with_login("metadata", endpoint, login) {
-                Ok(endpoint) => {
-                    let asked = probe::redis(&endpoint, PATIENCE).await;
-                    Finding::of_service("metadata", &config.metadata.url.to_string(), asked)
-                }
-                Err(finding) => finding,
-            }
+async fn metadata(config: &Config) -> Option<Finding> {
+    let MetadataUrl::Redis(endpoint) = &config.metadata.url else { return None };
+    let login = (&config.metadata.username, &config.metadata.password);
+    Some(match with_login("metadata", endpoint, login) {
+        Ok(endpoint) => {
+            let asked = probe::redis(&endpoint, PATIENCE).await;
+            Finding::of_service("metadata", &config.metadata.url.to_string(), asked)
         }
-    }
+        Err(finding) => finding,
+    })
 }
 
 async fn target(config: &Config) -> Option<Finding> {
@@ -182,6 +194,13 @@ fn with_login(
 async fn file(check: &'static str, path: &Path) -> Finding {
     match inspect(path).await {
         Ok(Inspection::Absent) => {
+            // Made without a name and gone at once: it only shows that files can be made here.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if let Err(error) = tempfile::tempfile_in(folder.unwrap_or(Path::new("."))) {
+                let detail = format!("{} cannot be created: {error}", path.display());
+                let remedy = Some("name a file in a folder that may be written".to_owned());
+                return Finding { check, status: Status::Failed, detail, remedy };
+            }
             Finding::ok(check, format!("{} will be created when first used", path.display()))
         }
         Ok(Inspection::Sound { bytes }) => {

@@ -79,6 +79,9 @@ async fn command(
             let mut events = Box::pin(store.read(read));
             while let Some(event) = events.try_next().await? {
                 output.json_line(&shown::event(&event));
+                if output.has_ended() {
+                    break;
+                }
             }
         }
         EventsCommand::Version { stream } => {
@@ -116,7 +119,8 @@ fn event_lines(input: impl Read) -> Result<Vec<helenus::NewEvent>, Failed> {
     let mut bytes = 0;
     for number in 1_u64.. {
         text.clear();
-        let count = lines.read_line(&mut text).map_err(Failed::system("read stdin"))?;
+        let count =
+            lines.read_line(&mut text).map_err(Failed::system("read stdin", "send UTF-8 text"))?;
         if count == 0 {
             break;
         }

@@ -30,7 +30,10 @@ pub(crate) fn run(init: &Init, output: &Output) -> Result<Outcome, Failed> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             Err(AlreadyThere { file: init.file.clone() }.into())
         }
-        Err(error) => Err(Failed::system(format!("write {}", init.file.display()))(error)),
+        Err(error) => {
+            let what = format!("write {}", init.file.display());
+            Err(Failed::system(what, "name a file in a folder that may be written")(error))
+        }
     }
 }
 

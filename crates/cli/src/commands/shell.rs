@@ -21,17 +21,17 @@ pub(crate) fn man(directory: Option<&Path>, output: &Output) -> Result<Outcome, 
         Some(directory) => {
             std::fs::create_dir_all(directory)
                 .and_then(|()| clap_mangen::generate_to(Arguments::command(), directory))
-                .map_err(Failed::system(format!(
-                    "write manual pages to {}",
-                    directory.display()
-                )))?;
+                .map_err(Failed::system(
+                    format!("write manual pages to {}", directory.display()),
+                    "name a folder that may be written",
+                ))?;
             output.line(format!("wrote the manual pages to {}", directory.display()));
         }
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Arguments::command())
                 .render(&mut page)
-                .map_err(Failed::system("write the manual page"))?;
+                .map_err(Failed::system("write the manual page", "try again"))?;
             output.text(&String::from_utf8_lossy(&page));
         }
     }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use helenus::backend::{BrokerUrl, MetadataUrl, StoreUrl, TargetUrl};
 use helenus::{Failure, Kind};
 use toml::{Table, Value};
 
@@ -60,12 +61,15 @@ impl Failure for ConfigError {
 /// Reads `named`, or `helenus.toml` if it is there, and the environment.
 pub(crate) fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
     let path = named.unwrap_or(Path::new(DEFAULT_FILE));
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => String::new(),
+    let (text, file) = match std::fs::read_to_string(path) {
+        Ok(text) => (text, Some(path.to_owned())),
+        Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
+            (String::new(), None)
+        }
         Err(source) => return Err(ConfigError::Unreadable { path: path.to_owned(), source }),
     };
-    parse(path, &text, std::env::vars_os())
+    let config = parse(path, &text, std::env::vars_os())?;
+    Ok(Config { file, ..config })
 }
 
 fn parse(
@@ -80,7 +84,7 @@ fn parse(
     })?;
     refuse_unknown(&table, &file)?;
     // The file alone first, so that a wrong value is blamed on where it stands.
-    read(text.parse().unwrap_or_default(), &file)?;
+    refuse_passwords(&read(table.clone(), &file)?, &file)?;
     let mut overridden = Vec::new();
     for (name, value) in variables {
         let (Some(name), value) = (name.to_str(), value.to_string_lossy()) else { continue };
@@ -99,10 +103,49 @@ fn parse(
 }
 
 fn read(table: Table, place: &str) -> Result<Config, ConfigError> {
-    table.try_into().map_err(|error: toml::de::Error| ConfigError::Value {
+    serde_path_to_error::deserialize(table).map_err(|error| ConfigError::Value {
+        message: format!("{}: {}", error.path(), error.inner().message()),
         place: place.to_owned(),
-        message: error.message().to_owned(),
     })
+}
+
+/// A password in a URL of the file is one that stands in the file.
+fn refuse_passwords(config: &Config, place: &str) -> Result<(), ConfigError> {
+    let store = match &config.store.url {
+        StoreUrl::Cassandra(endpoint) => Some(endpoint),
+        StoreUrl::Sqlite(_) => None,
+    };
+    let broker = match &config.broker.url {
+        BrokerUrl::Kafka(endpoint) => Some(endpoint),
+        BrokerUrl::Embedded => None,
+    };
+    let metadata = match &config.metadata.url {
+        MetadataUrl::Redis(endpoint) => Some(endpoint),
+        MetadataUrl::Embedded => None,
+    };
+    let target = match &config.target.url {
+        Some(TargetUrl::Postgres(endpoint)) => Some(endpoint),
+        _ => None,
+    };
+    let registry = config.registry.url.as_ref().map(|url| &url.0);
+    let endpoints = [
+        ("store", store),
+        ("broker", broker),
+        ("metadata", metadata),
+        ("target", target),
+        ("registry", registry),
+    ];
+    for (section, endpoint) in endpoints {
+        if endpoint.is_some_and(|endpoint| endpoint.password.is_some()) {
+            let message = format!(
+                "{section}.url: a password must not stand in the file; \
+                 give the URL by HELENUS_{}__URL, or the password by its own key",
+                section.to_uppercase()
+            );
+            return Err(ConfigError::Value { place: place.to_owned(), message });
+        }
+    }
+    Ok(())
 }
 
 /// Line and what is wrong there, in one line of text.
@@ -126,7 +169,8 @@ fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
         };
         for key in table.keys() {
             if !known.keys.iter().any(|known| known.name == key) {
-                return Err(unknown(&format!("{section}.{key}"), place, keys::names()));
+                let names = known.keys.iter().map(|known| format!("{section}.{}", known.name));
+                return Err(unknown(&format!("{section}.{key}"), place, names));
             }
         }
     }
@@ -165,7 +209,11 @@ fn lay_over(
 ) -> Result<(), ConfigError> {
     let name = format!("{section}.{key}");
     if !keys::names().any(|known| known == name) {
-        return Err(unknown(&name, variable, keys::names()));
+        // Of the same section, if there is one: another part's key would do another thing.
+        let own: Vec<String> =
+            keys::names().filter(|known| known.starts_with(&format!("{section}."))).collect();
+        let names = if own.is_empty() { keys::names().collect() } else { own };
+        return Err(unknown(&name, variable, names.into_iter()));
     }
     let value = if key == "password" {
         Value::Table(Table::from_iter([(secret::GIVEN.to_owned(), Value::from(value))]))

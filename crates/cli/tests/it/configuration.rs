@@ -179,6 +179,39 @@ fn wrong_usage_ends_with_2() {
 }
 
 #[test]
+fn wrong_usage_is_json_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, out, err) = run(dir.path(), &["demo", "--json", "--kep"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    let document: Value = serde_json::from_str(&err).unwrap();
+    assert_eq!(document["error"]["kind"], "usage");
+    assert!(document["error"]["message"].as_str().unwrap().contains("--kep"), "{err}");
+}
+
+#[test]
+fn doctor_says_what_a_folder_or_a_missing_service_lacks() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(
+        dir.path().join("helenus.toml"),
+        "[store]\nurl = \"cassandra://127.0.0.1:9/shop\"\n[metadata]\nurl = \"redis://127.0.0.1:9\"",
+    )
+    .unwrap();
+    let (code, out, err) = run(dir.path(), &["doctor"]);
+    assert_eq!((code, err.as_str()), (Some(1), ""), "the driver's own log lines stay away");
+    assert_eq!(out.matches("Connection refused").count(), 2, "each cause once: {out}");
+    assert!(out.contains("the embedded broker lives in the store's file"), "{out}");
+
+    let sealed = dir.path().join("sealed");
+    fs::create_dir(&sealed).unwrap();
+    let readable: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o555);
+    fs::set_permissions(&sealed, readable).unwrap();
+    fs::write(dir.path().join("sealed.toml"), "[store]\nurl = \"sqlite:sealed/store.db\"").unwrap();
+    let (code, out, _) = ended(&as_nobody(dir.path(), &["doctor", "-c", "sealed.toml"]));
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains("sealed/store.db cannot be created"), "{out}");
+}
+
+#[test]
 fn completions_and_manual_are_made_from_the_arguments() {
     let dir = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish"] {

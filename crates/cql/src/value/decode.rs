@@ -1,6 +1,6 @@
 //! Bytes to values, one function a family of types.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use num_bigint::BigInt;
 use uuid::Uuid;

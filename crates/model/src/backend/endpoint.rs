@@ -80,7 +80,9 @@ impl Endpoint {
                 ("tls", "false") => self.tls = false,
                 ("tls", other) => return Err(format!("tls is true or false, not '{other}'")),
                 ("ca_file", path) => self.ca_file = Some(PathBuf::from(percent_decode(path)?)),
-                (key, _) => return Err(format!("unknown parameter '{key}': tls and ca_file are")),
+                (key, _) => {
+                    return Err(format!("unknown parameter '{key}'; tls and ca_file exist"));
+                }
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -34,6 +35,11 @@ impl Unreachable {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Unreachable { url: url.into(), remedy, source: source.into() }
+    }
+
+    /// What did not answer within its time.
+    pub fn late(url: impl Into<String>, remedy: &'static str, timeout: Duration) -> Self {
+        Self::new(url, remedy, format!("no answer within {} s", timeout.as_secs()))
     }
 }
 

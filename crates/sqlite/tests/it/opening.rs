@@ -65,6 +65,23 @@ async fn a_store_keeps_what_was_written_when_it_is_opened_again() {
     assert!(!wal.try_exists().unwrap(), "a closed store is one file");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_store_is_one_file_however_much_it_was_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..10 {
+        let path = dir.path().join(format!("{round}.db"));
+        let engine = open(&path).await;
+        for id in 0..20 {
+            let (written, _, _) =
+                tokio::join!(insert_pair(&engine, id), count(&engine), count(&engine));
+            written.unwrap();
+        }
+        engine.close().await;
+        let log = dir.path().join(format!("{round}.db-wal"));
+        assert!(!log.try_exists().unwrap(), "round {round} left its log behind");
+    }
+}
+
 #[tokio::test]
 async fn a_file_that_is_not_sqlite_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ pub async fn probe(endpoint: &Endpoint, timeout: Duration) -> Result<Reached, Un
     match tokio::time::timeout(timeout, ask(endpoint)).await {
         Ok(Ok(reached)) => Ok(reached),
         Ok(Err(error)) => Err(Unreachable::new(url, REMEDY, error)),
-        Err(late) => Err(Unreachable::new(url, REMEDY, late)),
+        Err(_) => Err(Unreachable::late(url, REMEDY, timeout)),
     }
 }
 

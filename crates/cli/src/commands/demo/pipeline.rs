@@ -100,7 +100,7 @@ pub(super) async fn run(part: &Part, seconds: u64, tick: impl Fn(Duration)) -> R
 }
 
 fn panicked(error: tokio::task::JoinError) -> Failed {
-    Failed::system("finish a task")(std::io::Error::other(error))
+    Failed::system("finish a task", "report it: this is a bug")(std::io::Error::other(error))
 }
 
 /// What each task of the pipeline holds.

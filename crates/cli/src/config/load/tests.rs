@@ -67,6 +67,10 @@ fn an_unknown_key_is_refused_with_the_nearest_one() {
         "unknown key store.ur in HELENUS_STORE__UR; did you mean store.url?"
     );
     assert_eq!(
+        refused("", &[("HELENUS_BROKER__PASSWORD", "x")]),
+        "unknown key broker.password in HELENUS_BROKER__PASSWORD"
+    );
+    assert_eq!(
         refused("", &[("HELENUS_STORE_URL", "x")]),
         "unknown key HELENUS_STORE_URL in the environment; did you mean HELENUS_STORE__URL?"
     );
@@ -75,13 +79,20 @@ fn an_unknown_key_is_refused_with_the_nearest_one() {
 #[test]
 fn a_wrong_value_is_refused_with_its_place() {
     let error = refused("[store]\nurl = \"mysql://x\"", &[]);
-    assert!(error.starts_with("helenus.toml: unknown scheme 'mysql:'"), "{error}");
+    assert!(error.starts_with("helenus.toml: store.url: unknown scheme 'mysql:'"), "{error}");
     let error = refused("", &[("HELENUS_BROKER__URL", "rabbit://x")]);
-    assert!(error.starts_with("the environment (HELENUS_BROKER__URL): unknown scheme"), "{error}");
+    assert!(
+        error.starts_with("the environment (HELENUS_BROKER__URL): broker.url: unknown"),
+        "{error}"
+    );
     let error = refused("store = 1", &[]);
     assert!(error.contains("write [store]"), "{error}");
     let error = refused("[log]\nformat = \"xml\"", &[]);
-    assert!(error.contains("unknown variant `xml`"), "{error}");
+    assert!(error.contains("log.format: unknown variant `xml`"), "{error}");
+    let error = refused("[log]\nlevel = \"info,helenus_relay=verbose\"", &[]);
+    assert!(error.contains("log.level: 'verbose' is not a level"), "{error}");
+    let error = refused("[store]\nurl = 9042", &[]);
+    assert!(error.contains("store.url: invalid type: integer `9042`"), "{error}");
 }
 
 #[test]
@@ -99,6 +110,10 @@ fn a_password_in_the_file_is_refused_and_not_repeated() {
     let error = refused("[store]\npassword = \"hush\"", &[]);
     assert!(error.contains("a password must not stand in the file"), "{error}");
     assert!(!error.contains("hush"), "{error}");
+    let error = refused("[target]\nurl = \"postgres://ann:hush@host/db\"", &[]);
+    assert!(error.contains("target.url: a password must not stand in the file"), "{error}");
+    assert!(!error.contains("hush"), "{error}");
+    assert!(parse_with("", &[("HELENUS_TARGET__URL", "postgres://ann:hush@host/db")]).is_ok());
     let error = refused("[store]\npassword = { file = \"a\", env = \"b\" }", &[]);
     assert!(error.contains("in one place, not in two"), "{error}");
     let error = refused("[store]\npassword = { vault = \"a\" }", &[]);
