@@ -19,9 +19,8 @@ impl Order {
     fn apply(mut self, event: &RecordedEvent) -> Self {
         self.version = Some(event.version);
         match event.event_type.as_str() {
-            "order.placed" => self.total = event.payload.text().map_or(0, amount),
-            "order.paid" => self.paid = true,
-            _ => {}
+            "order.placed" => self.total = number(&event.payload),
+            _ => self.paid |= event.event_type == "order.paid",
         }
         self
     }
@@ -31,8 +30,8 @@ impl Order {
     }
 }
 
-fn amount(json: &str) -> u64 {
-    json.parse().unwrap_or_default()
+fn number(payload: &Payload) -> u64 {
+    payload.text().and_then(|json| json.parse().ok()).unwrap_or_default()
 }
 
 async fn load(store: &Store, id: &StreamId) -> Result<Order, Box<dyn std::error::Error>> {
