@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use helenus::backend::StoreUrl;
+use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Version};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
@@ -112,6 +113,20 @@ pub(crate) enum EventsCommand {
         /// Newest first
         #[arg(long)]
         backward: bool,
+
+        /// End after so many events
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+    },
+    /// Print the events of all streams in one order, each with its position
+    Feed {
+        /// Start after this position
+        #[arg(long, value_name = "POSITION")]
+        from: Option<Position>,
+
+        /// Wait for more at the end
+        #[arg(long)]
+        follow: bool,
 
         /// End after so many events
         #[arg(long, value_name = "N")]

@@ -6,8 +6,8 @@ use futures_util::StreamExt;
 use helenus_model::{Message, MessageId, OperationId, RecordedEvent, StreamId, Timestamp, Version};
 use helenus_store::contract::{
     Append, AppendError, Appended, Backlog, Dispatch, EnqueueError, Enqueued, Error, EventStore,
-    Inbox, Outbox, Pending, ReadError, ReadEvents, Receipt, Received, Report, Resolved, Settled,
-    StreamHead,
+    Feed, FeedItem, Inbox, Outbox, Pending, ReadError, ReadEvents, ReadFeed, Receipt, Received,
+    Report, Resolved, Settled, StreamHead,
 };
 
 use crate::Store;
@@ -125,6 +125,25 @@ impl EventStore for Store {
             Backend::Sqlite(store) => store.streams().left_stream(),
             #[cfg(feature = "cassandra")]
             Backend::Cassandra(store) => store.streams().right_stream(),
+        }
+    }
+}
+
+impl Feed for Store {
+    fn feed(
+        &self,
+        read: ReadFeed,
+    ) -> impl Stream<Item = Result<FeedItem, ReadError>> + Send + use<> {
+        match &self.backend {
+            #[cfg(not(feature = "cassandra"))]
+            Backend::Sqlite(store) => store.feed(read),
+            #[cfg(feature = "cassandra")]
+            Backend::Sqlite(store) => store.feed(read).left_stream(),
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => {
+                let refused = Err(ReadError::Backend(not_yet("a feed of all events")));
+                futures_util::stream::once(std::future::ready(refused)).right_stream()
+            }
         }
     }
 }

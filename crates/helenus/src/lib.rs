@@ -66,6 +66,11 @@ pub mod store {
     pub use helenus_store::contract::*;
 }
 
+/// Events as an application's own types.
+pub mod typed {
+    pub use helenus_store::typed::*;
+}
+
 /// What a broker promises.
 pub mod broker {
     pub use helenus_broker::contract::*;

@@ -5,6 +5,7 @@
 
 mod dispatch;
 mod events;
+mod feed;
 mod inbox;
 mod outbox;
 
@@ -13,6 +14,7 @@ pub use events::{
     Append, AppendError, Appended, Direction, EventStore, InvalidAppend, ReadError, ReadEvents,
     Resolved, StreamHead,
 };
+pub use feed::{Feed, FeedItem, Position, ReadFeed};
 /// Trouble with the backend itself, as opposed to what an operation refuses.
 pub use helenus_model::BackendError as Error;
 pub use inbox::{Inbox, Receipt, Received};

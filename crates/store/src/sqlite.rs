@@ -5,6 +5,7 @@
 
 mod dispatch;
 mod events;
+mod feed;
 mod inbox;
 mod outbox;
 mod rows;

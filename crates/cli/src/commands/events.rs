@@ -6,7 +6,9 @@ mod shown;
 use std::io::{BufRead, BufReader, Read};
 
 use futures_util::TryStreamExt;
-use helenus::store::{Append, Appended, EventStore, ReadEvents, Resolved};
+use helenus::store::{
+    Append, Appended, EventStore, Feed, FeedItem, ReadEvents, ReadFeed, Resolved,
+};
 use helenus::{Ports, Store, Version};
 use serde_json::json;
 
@@ -81,6 +83,15 @@ async fn command(
                 output.json_line(&shown::event(&event));
                 if output.has_ended() {
                     break;
+                }
+            }
+        }
+        EventsCommand::Feed { from, follow, limit } => {
+            let read = ReadFeed { after: from.clone(), follow: *follow, limit: *limit };
+            let mut items = Box::pin(store.feed(read));
+            while let Some(item) = items.try_next().await? {
+                if let FeedItem::Event { position, event } = item {
+                    output.json_line(&shown::at(&position, &event));
                 }
             }
         }

@@ -120,6 +120,38 @@ fn a_cluster_tells_its_story() {
 }
 
 #[test]
+fn the_feed_goes_on_where_it_was_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let feed = |arguments: &[&str]| {
+        let fixed = ["events", "--store", "sqlite:s.db", "feed"];
+        let (code, out, err) = run(dir.path(), &[fixed.as_slice(), arguments].concat());
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+        let lines = out.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect::<Vec<Value>>()
+    };
+    assert_eq!(feed(&[]), [Value::Null; 0]);
+    let three = format!("{PLACED}\n{PLACED}\n{PLACED}");
+    outcome(append(dir.path(), "sqlite:s.db", &["none"], &three));
+    let first = feed(&["--limit", "1", "--follow"]);
+    assert_eq!(first[0]["stream_version"], 1);
+    let rest = feed(&["--from", first[0]["position"].as_str().unwrap()]);
+    assert_eq!(rest.len(), 2);
+    assert_eq!(rest[0]["stream_version"], 2);
+    let wrong = ["--json", "events", "--store", "sqlite:s.db", "feed", "--from", "x"];
+    assert_eq!(refused(run(dir.path(), &wrong))["kind"], "invalid");
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn a_cluster_has_no_feed_yet() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["--json", "events", "--store", "cassandra://127.0.0.1:1/shop", "feed"];
+    let error = refused(run(dir.path(), &arguments));
+    assert_eq!((&error["kind"], &error["applied"]), (&json!("invalid"), &json!(false)));
+    assert!(error["causes"].to_string().contains("SQLite files only"), "{error}");
+}
+
+#[test]
 fn the_configured_store_is_used_where_none_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (code, out, err) = fed(dir.path(), &["events", "append", "s", "--expect", "none"], PLACED);

@@ -9,7 +9,7 @@
 //! events, through a partial index, instead of by a row that expires: it is settled for the life
 //! of its events and costs one index entry, which ids that sort by time append at the index's end.
 
-mod read;
+pub(super) mod read;
 mod write;
 
 use futures_util::Stream;

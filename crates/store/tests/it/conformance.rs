@@ -4,6 +4,8 @@
 mod dispatch;
 mod events;
 #[cfg(feature = "sqlite")]
+mod feed;
+#[cfg(feature = "sqlite")]
 mod inbox;
 mod operations;
 #[cfg(feature = "sqlite")]
@@ -110,6 +112,14 @@ macro_rules! conformance {
             append_and_cancel_agree_who_won,
         );
     };
+    (@feed $setup:path) => {
+        conformance!(@promises $setup, feed:
+            every_event_is_given_once_with_nothing_between,
+            a_feed_goes_on_after_a_position,
+            a_follower_gets_what_is_appended_later,
+            a_position_of_nowhere_is_refused,
+        );
+    };
     (@promises $setup:path, $area:ident: $($promise:ident),+ $(,)?) => {
         mod $area {
             $(
@@ -133,7 +143,7 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 }
 
 #[cfg(feature = "sqlite")]
-conformance!(sqlite, crate::conformance::open_sqlite: messages, events);
+conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed);
 
 #[cfg(feature = "service-tests")]
 fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {

@@ -2,10 +2,23 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use helenus::store::Position;
 use helenus::{Payload, RecordedEvent};
 use serde_json::{Map, Value, json};
 
+/// An event of a stream.
 pub(super) fn event(event: &RecordedEvent) -> Value {
+    Value::Object(fields(event))
+}
+
+/// An event of the feed.
+pub(super) fn at(position: &Position, event: &RecordedEvent) -> Value {
+    let mut object = fields(event);
+    object.insert("position".to_owned(), json!(position));
+    Value::Object(object)
+}
+
+fn fields(event: &RecordedEvent) -> Map<String, Value> {
     let mut object = Map::new();
     let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
     set("stream_id", json!(event.stream_id));
@@ -31,7 +44,7 @@ pub(super) fn event(event: &RecordedEvent) -> Value {
         set("metadata", json!(metadata));
     }
     set("operation_id", json!(event.operation_id));
-    Value::Object(object)
+    object
 }
 
 fn payload(payload: &Payload) -> (&'static str, Value) {

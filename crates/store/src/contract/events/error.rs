@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use helenus_model::{Expected, Failure, Kind, OperationId, StreamId, Version};
 use serde_json::{Map, Value, json};
 
-use super::super::Error;
+use super::super::{Error, Position};
 
 /// Why events were not appended, or why that is not known.
 #[derive(Debug, thiserror::Error)]
@@ -242,6 +242,12 @@ pub enum ReadError {
         /// The first event that is there.
         first: Version,
     },
+    /// The position is none of this store's.
+    #[error("'{position}' is not a position of this store's feed")]
+    Position {
+        /// What was given.
+        position: Position,
+    },
     /// The backend failed.
     #[error("the stream could not be read")]
     Backend(#[from] Error),
@@ -251,6 +257,7 @@ impl Failure for ReadError {
     fn kind(&self) -> Kind {
         match self {
             ReadError::Truncated { .. } => Kind::NotFound,
+            ReadError::Position { .. } => Kind::Invalid,
             ReadError::Backend(error) => error.kind(),
         }
     }
@@ -258,6 +265,7 @@ impl Failure for ReadError {
     fn code(&self) -> &'static str {
         match self {
             ReadError::Truncated { .. } => "truncated",
+            ReadError::Position { .. } => "invalid",
             ReadError::Backend(error) => backend_code(error),
         }
     }
@@ -269,6 +277,7 @@ impl Failure for ReadError {
     fn details(&self) -> Map<String, Value> {
         match self {
             ReadError::Truncated { first } => Map::from_iter([("first".to_owned(), json!(first))]),
+            ReadError::Position { .. } => Map::new(),
             ReadError::Backend(error) => error.details(),
         }
     }
@@ -276,6 +285,7 @@ impl Failure for ReadError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             ReadError::Truncated { first } => Some(format!("read from version {first} on").into()),
+            ReadError::Position { .. } => Some("give back a position as the feed gave it".into()),
             ReadError::Backend(error) => error.remedy(),
         }
     }

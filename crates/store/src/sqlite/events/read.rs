@@ -13,7 +13,8 @@ use super::write::stored_version;
 use crate::continuity::Continuity;
 use crate::contract::{self, Direction, ReadError, ReadEvents, StreamHead};
 
-const COLUMNS: &str = "stream_version, event_type, payload, occurred_at_utc, appended_at_utc, \
+/// The columns [`event`] reads.
+pub(in crate::sqlite) const COLUMNS: &str = "stream_version, event_type, payload, occurred_at_utc, appended_at_utc, \
      event_id, schema_version, content_type, correlation_id, causation_id, tenant_id, \
      metadata_json, operation_id";
 
@@ -116,7 +117,11 @@ fn fetch(
     Ok(page)
 }
 
-fn event(stream_id: &StreamId, row: &Row<'_>) -> Result<RecordedEvent, Error> {
+/// The event of a row.
+pub(in crate::sqlite) fn event(
+    stream_id: &StreamId,
+    row: &Row<'_>,
+) -> Result<RecordedEvent, Error> {
     let version = stored_version(stream_id, row.get("stream_version")?)?;
     let damaged = |column: &str, reason: &dyn std::fmt::Display| Error::Corrupt {
         message: format!("stream {stream_id}, version {version}: {column}: {reason}"),

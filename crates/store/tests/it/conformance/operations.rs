@@ -160,7 +160,7 @@ pub(super) async fn writers_of_few_streams_get_each_version_once<S>(fixture: &Fi
 where
     S: EventStore + Clone + 'static,
 {
-    const WRITERS: u64 = 16;
+    const WRITERS: u64 = 32;
     const STREAMS: u64 = 3;
     const APPENDS: u64 = 6;
     let mut writers = JoinSet::new();

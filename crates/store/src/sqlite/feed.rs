@@ -1,0 +1,134 @@
+//! The feed of a file: its global sequence, which has no gaps because one writer counts it in the
+//! transaction that appends.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures_util::{Stream, stream};
+use helenus_model::limits::{EVENT_PAGE_BYTES, EVENT_PAGE_MAX};
+use helenus_model::{RecordedEvent, StreamId};
+use helenus_sqlite::{Engine, Error};
+use rusqlite::{Connection, params};
+use tokio::sync::watch;
+
+use super::SqliteStore;
+use super::events::read::{COLUMNS, event};
+use crate::contract::{self, Feed, FeedItem, Position, ReadError, ReadFeed};
+
+/// How often a follower looks for what other processes wrote; its own process wakes it at once.
+const POLL: Duration = Duration::from_millis(100);
+
+impl Feed for SqliteStore {
+    fn feed(
+        &self,
+        read: ReadFeed,
+    ) -> impl Stream<Item = Result<FeedItem, ReadError>> + Send + use<> {
+        let follower = Follower::new(self.engine.clone(), read);
+        stream::try_unfold(follower, |mut follower| async move {
+            let item = follower.next().await?;
+            Ok(item.map(|item| (item, follower)))
+        })
+    }
+}
+
+struct Follower {
+    engine: Engine,
+    commits: watch::Receiver<u64>,
+    read: ReadFeed,
+    page: VecDeque<(i64, RecordedEvent)>,
+    /// The last sequence number given, once it is known.
+    after: Option<i64>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// There may be more.
+    Reading,
+    /// The reader has been told that there is nothing more.
+    CaughtUp,
+}
+
+impl Follower {
+    fn new(engine: Engine, read: ReadFeed) -> Self {
+        let commits = engine.commits();
+        let page = VecDeque::new();
+        Follower { engine, commits, read, page, after: None, state: State::Reading }
+    }
+
+    async fn next(&mut self) -> Result<Option<FeedItem>, ReadError> {
+        if self.read.limit == Some(0) {
+            return Ok(None);
+        }
+        while self.page.is_empty() {
+            if self.state == State::CaughtUp {
+                if !self.read.follow {
+                    return Ok(None);
+                }
+                self.wait().await;
+            }
+            // Seen before the read: a commit during it is read again for, never missed.
+            self.commits.mark_unchanged();
+            self.fetch().await?;
+            if self.page.is_empty() && self.state == State::Reading {
+                self.state = State::CaughtUp;
+                return Ok(Some(FeedItem::CaughtUp));
+            }
+        }
+        self.state = State::Reading;
+        let Some((sequence, event)) = self.page.pop_front() else { return Ok(None) };
+        self.after = Some(sequence);
+        self.read.limit = self.read.limit.map(|limit| limit - 1);
+        Ok(Some(FeedItem::Event { position: Position::new(sequence.to_string()), event }))
+    }
+
+    /// Until something was committed here, or may have been elsewhere.
+    async fn wait(&mut self) {
+        let changed = tokio::time::timeout(POLL, self.commits.changed()).await;
+        if matches!(changed, Ok(Err(_))) {
+            // The writer has ended: only other processes write now.
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn fetch(&mut self) -> Result<(), ReadError> {
+        let after = match (self.after, &self.read.after) {
+            (Some(after), _) => after,
+            (None, None) => 0,
+            (None, Some(position)) => sequence(position)?,
+        };
+        let page = self.engine.read(move |db| fetch(db, after)).await;
+        self.page = page.map_err(contract::Error::from)?;
+        Ok(())
+    }
+}
+
+fn sequence(position: &Position) -> Result<i64, ReadError> {
+    match position.as_str().parse() {
+        Ok(sequence @ 0..) => Ok(sequence),
+        _ => Err(ReadError::Position { position: position.clone() }),
+    }
+}
+
+fn fetch(db: &Connection, after: i64) -> Result<VecDeque<(i64, RecordedEvent)>, Error> {
+    let mut query = db.prepare_cached(&format!(
+        "SELECT global_sequence, stream_id, {COLUMNS} FROM helenus_event_streams
+         WHERE global_sequence > ?1 ORDER BY global_sequence LIMIT ?2"
+    ))?;
+    let mut rows = query.query(params![after, EVENT_PAGE_MAX])?;
+    let mut page = VecDeque::new();
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let (sequence, text): (i64, String) = (row.get(0)?, row.get(1)?);
+        let stream_id = StreamId::new(text).map_err(|error| Error::Corrupt {
+            message: format!("event {sequence} of the feed: {error}"),
+        })?;
+        let event = event(&stream_id, row)?;
+        bytes += event.payload.bytes.len();
+        page.push_back((sequence, event));
+        if bytes >= EVENT_PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(page)
+}
