@@ -13,6 +13,7 @@ mod shown;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 
 use helenus::backend::{BrokerUrl, StoreUrl};
 use helenus::broker::Broker as _;
@@ -31,6 +32,8 @@ use crate::output::Output;
 use pipeline::{Counters, PARTITIONS, Part, Run};
 
 pub(crate) async fn run(demo: &Demo, output: &Output) -> Result<Outcome, Failed> {
+    // Before there is anything to be left behind.
+    let interruption = Interruption::listen()?;
     // Held until the end: dropping it removes the folder.
     let folder = tempfile::Builder::new()
         .prefix("helenus-demo-")
@@ -56,7 +59,7 @@ pub(crate) async fn run(demo: &Demo, output: &Output) -> Result<Outcome, Failed>
     // Whoever interrupts the demo still gets the folder removed.
     let outcome = tokio::select! {
         outcome = Box::pin(watched(demo, store, ports, &path, &board, output)) => outcome,
-        signal = interruption() => Err(Interrupted { signal }.into()),
+        signal = interruption.heard() => Err(Interrupted { signal }.into()),
     };
     stop.cancel();
     while let Some(served) = page.join_next().await {
@@ -95,19 +98,35 @@ async fn watched(
     Ok(if board.passed() { Outcome::Done } else { Outcome::ChecksFailed })
 }
 
-/// Waits for a signal that asks the program to end, and names it.
-async fn interruption() -> &'static str {
-    let listen = |kind| signal(kind).ok();
-    let mut terminate = listen(SignalKind::terminate());
-    let mut hang_up = listen(SignalKind::hangup());
-    let heard = async |signal: &mut Option<Signal>| match signal {
-        Some(signal) => signal.recv().await,
-        None => std::future::pending().await,
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => "Ctrl-C",
-        _ = heard(&mut terminate) => "SIGTERM",
-        _ = heard(&mut hang_up) => "SIGHUP",
+/// The signals that ask a program to end, heard from the moment this is made.
+struct Interruption {
+    signals: Vec<(&'static str, Signal)>,
+}
+
+impl Interruption {
+    fn listen() -> Result<Self, Failed> {
+        let kinds = [
+            ("Ctrl-C", SignalKind::interrupt()),
+            ("SIGTERM", SignalKind::terminate()),
+            ("SIGHUP", SignalKind::hangup()),
+        ];
+        let listening = kinds.into_iter().map(|(name, kind)| Ok((name, signal(kind)?)));
+        let signals = listening.collect::<Result<_, _>>();
+        let signals = signals.map_err(Failed::system("listen for signals", "try again"))?;
+        Ok(Interruption { signals })
+    }
+
+    /// Waits for one of them, and names it.
+    async fn heard(mut self) -> &'static str {
+        std::future::poll_fn(|context| {
+            for (name, signal) in &mut self.signals {
+                if signal.poll_recv(context).is_ready() {
+                    return Poll::Ready(*name);
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 
