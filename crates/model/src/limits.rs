@@ -43,6 +43,9 @@ pub const APPEND_EVENTS_MAX: usize = 10_000;
 /// Times an append that expects no particular version is tried again at the version it lost to.
 pub const APPEND_ATTEMPTS_MAX: u32 = 64;
 
+/// Appends to one stream that share a batch on Cassandra.
+pub const APPEND_GROUP_MAX: usize = 128;
+
 /// How long an append tries where the caller gives no deadline.
 pub const APPEND_DEADLINE: Duration = Duration::from_secs(10);
 

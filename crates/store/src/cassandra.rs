@@ -12,6 +12,7 @@ mod append;
 mod classify;
 mod error;
 mod events;
+mod group;
 mod options;
 mod probe;
 mod read;

@@ -130,6 +130,18 @@ impl Plan {
         Err(AppendError::TooLarge { bytes: self.bytes as u64, limit: bytes_max as u64 })
     }
 
+    /// Whether an event declares the version it expects to get.
+    #[cfg(feature = "cassandra")]
+    pub(crate) fn declares_versions(&self) -> bool {
+        self.events.iter().any(|event| event.declared_version.is_some())
+    }
+
+    /// Roughly what it costs a backend's log.
+    #[cfg(feature = "cassandra")]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The stream's last version, if the caller names it.
     pub(crate) fn expected_head(&self) -> Option<Option<Version>> {
         match self.expected {

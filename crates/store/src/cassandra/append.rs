@@ -1,5 +1,6 @@
 //! Sending an append until its outcome is known or its deadline is over.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,23 +12,26 @@ use super::classify::{read_error, request_error};
 use super::rows::{Answer, ConditionRow, answer, condition_rows};
 use super::session::Link;
 use super::values::{Values, operation_row};
-use super::{CassandraStore, Error};
+use super::{CassandraStore, Error, group};
 use crate::Ports;
 use crate::append::{Age, Memory, Plan, Span, State};
 use crate::contract::{AppendError, Appended};
 
 /// What the rows of a stream say about an append.
 #[derive(Debug)]
-enum Verdict {
+pub(super) enum Verdict {
     /// What became of it.
     Settled(Result<Appended, AppendError>),
     /// Nothing; the stream ends here.
     Head(Option<Version>),
 }
 
-pub(super) async fn append(store: &CassandraStore, plan: &Plan) -> Result<Appended, AppendError> {
+pub(super) async fn append(
+    store: &CassandraStore,
+    plan: &Arc<Plan>,
+) -> Result<Appended, AppendError> {
     let sent = AtomicBool::new(false);
-    match timeout(plan.deadline, Box::pin(attempts(store, plan, &sent))).await {
+    match timeout(plan.deadline, Box::pin(start(store, plan, &sent))).await {
         Ok(outcome) => outcome,
         Err(_) if sent.load(Ordering::Relaxed) => {
             Err(AppendError::Unknown { operation_id: plan.operation_id, source: None })
@@ -36,11 +40,9 @@ pub(super) async fn append(store: &CassandraStore, plan: &Plan) -> Result<Append
     }
 }
 
-/// Tries at the expected head, or at whatever the head turns out to be, always under the same
-/// operation id: an attempt whose answer was lost can only have applied it once.
-async fn attempts(
+async fn start(
     store: &CassandraStore,
-    plan: &Plan,
+    plan: &Arc<Plan>,
     sent: &AtomicBool,
 ) -> Result<Appended, AppendError> {
     let link = store.link().await.map_err(backend)?;
@@ -49,8 +51,24 @@ async fn attempts(
     if plan.age == Age::Old {
         return settle_old(link, plan).await;
     }
+    // A declared version is checked against the head as it is, not as a group assumes it.
+    if plan.expected_head().is_none() && !plan.declares_versions() {
+        return group::append(store, link, plan, sent).await;
+    }
+    alone(store, link, plan, sent, None).await
+}
+
+/// Tries at the expected head, or at whatever the head turns out to be, always under the same
+/// operation id: an attempt whose answer was lost can only have applied it once. `lost` is how an
+/// attempt made before ended, if its outcome is not known.
+pub(super) async fn alone(
+    store: &CassandraStore,
+    link: &Link,
+    plan: &Plan,
+    sent: &AtomicBool,
+    mut lost: Option<Error>,
+) -> Result<Appended, AppendError> {
     let ttl = ttl(store.bounds().window);
-    let mut lost: Option<Error> = None;
     let mut head = plan.expected_head();
     for attempt in 0..APPEND_ATTEMPTS_MAX {
         pause(&store.ports, attempt).await;
@@ -69,7 +87,7 @@ async fn attempts(
             Err(error) => return Err(lost.map_or(error, |lost| unknown(plan, lost))),
         };
         sent.store(true, Ordering::Relaxed);
-        match send(link, plan, at, span, ttl).await {
+        match send(link, &[(plan, span)], at, ttl).await {
             Ok(Answer::Applied) => {
                 return Ok(Appended::Applied { first: span.first, last: span.last });
             }
@@ -92,7 +110,7 @@ async fn attempts(
     Err(lost.map_or_else(|| plan.conflict(head.flatten()), |lost| unknown(plan, lost)))
 }
 
-fn backend(error: Error) -> AppendError {
+pub(super) fn backend(error: Error) -> AppendError {
     AppendError::Backend(error.into())
 }
 
@@ -108,41 +126,41 @@ fn giving_up(plan: &Plan, lost: Option<Error>, error: Error) -> AppendError {
     }
 }
 
-/// One conditional batch in one partition: head, operation row, events.
-async fn send(
+/// One conditional batch in one partition: the head, then for each append its operation row and
+/// its events. The spans follow each other from `head` on.
+pub(super) async fn send(
     link: &Link,
-    plan: &Plan,
+    appends: &[(&Plan, Span)],
     head: Option<Version>,
-    span: Span,
     ttl: i32,
 ) -> Result<Answer, Error> {
     let statements = &link.statements;
     let mut batch = statements.batch();
-    let mut values = Vec::with_capacity(plan.events.len() + 2);
-    match head {
-        None => {
-            batch.append_statement(statements.new_head.clone());
-            values.push(Values::NewHead { plan, span });
-        }
-        Some(head) => {
-            batch.append_statement(statements.move_head.clone());
-            values.push(Values::MoveHead { plan, span, head });
-        }
+    let mut values = Vec::new();
+    if let Some((plan, span)) = appends.last().copied() {
+        let (statement, moved) = match head {
+            None => (&statements.new_head, Values::NewHead { plan, span }),
+            Some(head) => (&statements.move_head, Values::MoveHead { plan, span, head }),
+        };
+        batch.append_statement(statement.clone());
+        values.push(moved);
     }
-    batch.append_statement(statements.operation.clone());
-    values.push(Values::Operation { plan, span, ttl });
-    let mut version = span.first;
-    for event in &plan.events {
-        batch.append_statement(statements.event.clone());
-        values.push(Values::Event { plan, event, version, is_first: version == span.first });
-        version = version.next();
+    for (plan, span) in appends.iter().copied() {
+        batch.append_statement(statements.operation.clone());
+        values.push(Values::Operation { plan, span, ttl });
+        let mut version = span.first;
+        for event in &plan.events {
+            batch.append_statement(statements.event.clone());
+            values.push(Values::Event { plan, event, version, is_first: version == span.first });
+            version = version.next();
+        }
     }
     let sent = Box::pin(link.session.batch(&batch, values)).await;
     answer(sent.map_err(|error| request_error("append", error))?)
 }
 
 /// What the rows that came back with a refusal say, or those a look at the stream found.
-fn verdict(plan: &Plan, rows: &[ConditionRow]) -> Result<Verdict, Error> {
+pub(super) fn verdict(plan: &Plan, rows: &[ConditionRow]) -> Result<Verdict, Error> {
     let key = operation_row(plan.operation_id);
     let named = |version| rows.iter().find(move |row| row.stream_version == Some(version));
     if let Some(row) = named(key) {

@@ -1,5 +1,7 @@
 //! The event store's contract, kept by the modules beside this one.
 
+use std::sync::Arc;
+
 use futures_util::Stream;
 use helenus_model::{OperationId, RecordedEvent, StreamId, Version};
 
@@ -12,7 +14,7 @@ use crate::contract::{
 impl EventStore for CassandraStore {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
         let plan = Plan::new(append, self.bounds(), &self.ports)?;
-        append::append(self, &plan).await
+        append::append(self, &Arc::new(plan)).await
     }
 
     fn read(

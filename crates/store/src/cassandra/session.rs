@@ -10,6 +10,7 @@ use scylla::policies::load_balancing::DefaultPolicy;
 use secrecy::ExposeSecret;
 use tokio::sync::OnceCell;
 
+use super::group::Groups;
 use super::options::Names;
 use super::statements::Statements;
 use super::{Error, Options, tables};
@@ -48,6 +49,7 @@ struct Shared {
     options: Options,
     names: Names,
     link: OnceCell<Link>,
+    groups: Arc<Groups>,
 }
 
 #[derive(Debug)]
@@ -83,14 +85,18 @@ impl CassandraStore {
     }
 
     fn on(source: Source, names: Names, options: Options, ports: Ports) -> Self {
-        let link = OnceCell::new();
-        CassandraStore { shared: Arc::new(Shared { source, options, names, link }), ports }
+        let (link, groups) = (OnceCell::new(), Arc::default());
+        CassandraStore { shared: Arc::new(Shared { source, options, names, link, groups }), ports }
     }
 
     /// The session; whoever comes first opens it, the others wait for that. A failure is not kept:
     /// the next one tries again.
     pub(super) async fn link(&self) -> Result<&Link, Error> {
         self.shared.link.get_or_try_init(|| Box::pin(self.shared.open())).await
+    }
+
+    pub(super) fn groups(&self) -> &Arc<Groups> {
+        &self.shared.groups
     }
 
     pub(super) fn bounds(&self) -> Bounds {

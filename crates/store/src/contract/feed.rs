@@ -101,7 +101,7 @@ pub struct Position(String);
 
 impl Position {
     /// Whatever a backend needs to find the place again.
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<String>) -> Self {
         Position(text.into())
     }
 

@@ -43,12 +43,19 @@ impl Keyspace {
         CassandraStore::new(self.endpoint(&self.address), options, ports).unwrap()
     }
 
-    fn store_through(&self, proxy: &Proxy, options: Options) -> CassandraStore {
+    pub(crate) fn store_through(&self, proxy: &Proxy, options: Options) -> CassandraStore {
         CassandraStore::new(self.endpoint(proxy.address()), options, Ports::system()).unwrap()
     }
 
     async fn session(&self) -> Session {
         SessionBuilder::new().known_node(&self.address).build().await.unwrap()
+    }
+}
+
+impl Keyspace {
+    /// The node the keyspace is on.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 }
 

@@ -9,6 +9,8 @@
 mod cassandra;
 #[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod conformance;
+#[cfg(feature = "service-tests")]
+mod grouping;
 #[cfg(feature = "sqlite")]
 mod model;
 #[cfg(feature = "service-tests")]
