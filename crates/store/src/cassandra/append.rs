@@ -91,12 +91,13 @@ pub(super) async fn alone(
             Ok(Answer::Applied) => {
                 return Ok(Appended::Applied { first: span.first, last: span.last });
             }
-            Ok(Answer::Refused(rows)) => match verdict(plan, &rows).map_err(backend)? {
-                Verdict::Settled(outcome) => return outcome,
-                Verdict::Head(actual) if plan.expected_head().is_some() => {
+            Ok(Answer::Refused(rows)) => match verdict(plan, &rows) {
+                Ok(Verdict::Settled(outcome)) => return outcome,
+                Ok(Verdict::Head(actual)) if plan.expected_head().is_some() => {
                     return conflict(link, plan, actual).await;
                 }
-                Verdict::Head(actual) => head = Some(actual),
+                Ok(Verdict::Head(actual)) => head = Some(actual),
+                Err(error) => return Err(giving_up(plan, lost, error)),
             },
             Err(error) if error.applied().is_none() => {
                 lost = Some(error);
@@ -156,7 +157,9 @@ pub(super) async fn send(
         }
     }
     let sent = Box::pin(link.session.batch(&batch, values)).await;
-    answer(sent.map_err(|error| request_error("append", error))?)
+    let sent = sent.map_err(|error| request_error("append", error))?;
+    // An answer that cannot be read does not say that nothing was applied.
+    answer(sent).map_err(|error| Error::Lost { what: "append", source: Box::new(error) })
 }
 
 /// What the rows that came back with a refusal say, or those a look at the stream found.
@@ -184,7 +187,8 @@ async fn conflict(
     actual: Option<Version>,
 ) -> Result<Appended, AppendError> {
     if plan.age == Age::Undated
-        && let Some(outcome) = settle_by_events(link, plan).await.map_err(backend)?
+        && let Some(outcome) =
+            settle_by_events(link, plan).await.map_err(|error| unknown(plan, error))?
     {
         return outcome;
     }
