@@ -28,21 +28,28 @@ pub(super) fn starting(path: &Path) -> Board {
 
 fn figures(counters: &Counters) -> Vec<Figure> {
     let figure = |name, counter| Figure { name, value: count(counter) };
-    // A consumer may take a record before the relay has counted it; whatever was taken has been
-    // published, and whatever was published has been staged.
-    let taken = count(&counters.processed);
-    let published = count(&counters.published).max(taken);
-    let staged = count(&counters.staged).max(published);
     vec![
-        Figure { name: "messages staged", value: staged },
-        Figure { name: "published", value: published },
-        Figure { name: "taken by the consumer", value: taken },
+        figure("messages staged", &counters.staged),
+        figure("published", &counters.published),
+        figure("taken by the consumer", &counters.processed),
         figure("repeats recognised by the outbox", &counters.staged_twice),
         figure("repeats dropped by the inbox", &counters.repeats_dropped),
         figure("refused: other content, same id", &counters.impostors_refused),
         figure("appends to event streams", &counters.appended),
         figure("conflicting appends refused", &counters.conflicts),
     ]
+}
+
+/// The figures while everything runs: a consumer may take a record before the relay has counted
+/// it, but whatever was taken has been published, and whatever was published has been staged. The
+/// final figures are the bare counters.
+fn figures_so_far(counters: &Counters) -> Vec<Figure> {
+    let mut figures = figures(counters);
+    if let [staged, published, taken, ..] = figures.as_mut_slice() {
+        published.value = published.value.max(taken.value);
+        staged.value = staged.value.max(published.value);
+    }
+    figures
 }
 
 pub(super) fn finish(board: &watch::Sender<Board>, counters: &Counters, checks: Vec<Check>) {
@@ -78,7 +85,7 @@ impl<'a> Watcher<'a> {
         let rate = processed.saturating_sub(last.1) as f64 / since.max(0.001);
         *last = (elapsed, processed);
         self.board.send_modify(|board| {
-            board.figures = figures(counters);
+            board.figures = figures_so_far(counters);
             board.rates.push(rate);
             if board.rates.len() > RATES_MAX {
                 board.rates.remove(0);
