@@ -7,6 +7,7 @@ mod dispatch;
 mod events;
 mod feed;
 mod inbox;
+mod leases;
 mod outbox;
 mod rows;
 
@@ -53,7 +54,11 @@ pub struct SqliteStore {
 /// The store's tables in the file.
 pub static COMPONENT: Component = Component {
     name: "store",
-    migrations: &[include_str!("sqlite/001-messages.sql"), include_str!("sqlite/002-events.sql")],
+    migrations: &[
+        include_str!("sqlite/001-messages.sql"),
+        include_str!("sqlite/002-events.sql"),
+        include_str!("sqlite/003-leases.sql"),
+    ],
 };
 
 impl SqliteStore {

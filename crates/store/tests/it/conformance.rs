@@ -7,6 +7,8 @@ mod events;
 mod feed;
 #[cfg(feature = "sqlite")]
 mod inbox;
+#[cfg(feature = "sqlite")]
+mod leases;
 mod operations;
 #[cfg(feature = "sqlite")]
 mod outbox;
@@ -112,6 +114,14 @@ macro_rules! conformance {
             append_and_cancel_agree_who_won,
         );
     };
+    (@leases $setup:path) => {
+        conformance!(@promises $setup, leases:
+            a_lease_has_one_holder_until_it_expires,
+            every_taking_raises_the_epoch,
+            a_renewal_holds_on_unless_the_lease_has_passed_on,
+            of_many_takers_one_gets_it,
+        );
+    };
     (@feed $setup:path) => {
         conformance!(@promises $setup, feed:
             every_event_is_given_once_with_nothing_between,
@@ -143,7 +153,7 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 }
 
 #[cfg(feature = "sqlite")]
-conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed);
+conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases);
 
 #[cfg(feature = "service-tests")]
 fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {
