@@ -15,5 +15,6 @@ mod append;
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 mod continuity;
 mod ports;
+mod shard;
 
 pub use ports::Ports;

@@ -10,6 +10,7 @@ mod inbox;
 mod leases;
 mod outbox;
 mod rows;
+mod settings;
 
 use std::path::Path;
 
@@ -58,6 +59,7 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/001-messages.sql"),
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
+        include_str!("sqlite/006-dispatch.sql"),
     ],
 };
 
