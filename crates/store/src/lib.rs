@@ -16,4 +16,6 @@ mod append;
 mod continuity;
 mod ports;
 
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+pub use append::Bounds;
 pub use ports::Ports;
