@@ -17,4 +17,6 @@ mod continuity;
 mod ports;
 mod shard;
 
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+pub use append::Bounds;
 pub use ports::Ports;

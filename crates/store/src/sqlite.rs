@@ -17,7 +17,7 @@ use std::path::Path;
 use helenus_model::Timestamp;
 use helenus_sqlite::{Component, Engine, OpenError, Options};
 
-use crate::Ports;
+use crate::{Bounds, Ports};
 pub use outbox::stage;
 
 /// Outbox, dispatch store, inbox and event store in one file.
@@ -50,6 +50,7 @@ pub use outbox::stage;
 pub struct SqliteStore {
     engine: Engine,
     ports: Ports,
+    bounds: Bounds,
 }
 
 /// The store's tables in the file.
@@ -73,7 +74,13 @@ impl SqliteStore {
     /// Uses a file that is open already, its [`COMPONENT`] up to date; this is how several parts
     /// share one file.
     pub fn on(engine: Engine, ports: Ports) -> Self {
-        SqliteStore { engine, ports }
+        SqliteStore { engine, ports, bounds: Bounds::default() }
+    }
+
+    /// Takes appends of another size, or remembers operations for another time.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        SqliteStore { bounds, ..self }
     }
 
     /// The file.
