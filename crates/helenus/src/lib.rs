@@ -47,17 +47,19 @@ pub use helenus_model::{
 };
 #[cfg(feature = "sqlite")]
 pub use helenus_sqlite::{Inspection, OpenError};
+#[cfg(feature = "sqlite")]
+pub use helenus_store::Bounds;
 pub use helenus_store::Ports;
 #[cfg(all(feature = "sqlite", feature = "cassandra"))]
 pub use open::NotYet;
 #[cfg(feature = "sqlite")]
-pub use open::{Broker, BrokerOpenError, Store, StoreOpenError, inspect};
+pub use open::{Broker, BrokerOpenError, Store, StoreOpenError, StoreOptions, inspect};
 
 /// How a store uses a Cassandra cluster.
 #[cfg(feature = "cassandra")]
 pub mod cassandra {
     pub use helenus_store::cassandra::{
-        Consistency, Error, Options, Replication, SerialConsistency,
+        ClientCertificate, Consistency, Error, Options, Replication, SerialConsistency,
     };
 }
 

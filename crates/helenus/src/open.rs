@@ -9,10 +9,10 @@ use helenus_broker::embedded::{self, EmbeddedBroker};
 use helenus_model::backend::{BrokerUrl, StoreUrl};
 use helenus_model::{Failure, Kind};
 use helenus_sqlite::{Component, Engine, Inspection, OpenError, Options};
-use helenus_store::Ports;
 #[cfg(feature = "cassandra")]
-use helenus_store::cassandra::CassandraStore;
+use helenus_store::cassandra::{self, CassandraStore};
 use helenus_store::sqlite::{self, SqliteStore};
+use helenus_store::{Bounds, Ports};
 use tokio::sync::watch;
 
 /// All parts that share the file bring their tables, whichever of them is used.
@@ -38,6 +38,26 @@ pub(crate) enum Backend {
     Sqlite(SqliteStore),
     #[cfg(feature = "cassandra")]
     Cassandra(CassandraStore),
+}
+
+/// How a store is used, beside where it is.
+///
+/// ```
+/// use helenus::{Bounds, StoreOptions};
+///
+/// let options = StoreOptions {
+///     bounds: Bounds { append_bytes_max: 1024 * 1024, ..Bounds::default() },
+///     ..StoreOptions::default()
+/// };
+/// # drop(options);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct StoreOptions {
+    /// What an append may be, and how long operations are remembered.
+    pub bounds: Bounds,
+    /// How a cluster is used; the bounds are those above.
+    #[cfg(feature = "cassandra")]
+    pub cassandra: cassandra::Options,
 }
 
 /// An open broker. Cheap to clone.
@@ -157,14 +177,24 @@ impl Store {
     /// Opens the store at `url`. A SQLite file is created where there is none; a cluster is not
     /// spoken to before the store is first used.
     pub async fn open(url: &StoreUrl, ports: Ports) -> Result<Store, StoreOpenError> {
+        Store::open_with(url, StoreOptions::default(), ports).await
+    }
+
+    /// The same, used as `options` say.
+    pub async fn open_with(
+        url: &StoreUrl,
+        options: StoreOptions,
+        ports: Ports,
+    ) -> Result<Store, StoreOpenError> {
+        let bounds = options.bounds;
         let backend = match url {
             StoreUrl::Sqlite(path) => {
                 let engine = Engine::open(path, Options::default(), &COMPONENTS).await?;
-                Backend::Sqlite(SqliteStore::on(engine, ports))
+                Backend::Sqlite(SqliteStore::on(engine, ports).with_bounds(bounds))
             }
             #[cfg(feature = "cassandra")]
             StoreUrl::Cassandra(endpoint) => {
-                let options = helenus_store::cassandra::Options::default();
+                let options = cassandra::Options { bounds, ..options.cassandra };
                 Backend::Cassandra(CassandraStore::new(endpoint.clone(), options, ports)?)
             }
             #[cfg(not(feature = "cassandra"))]

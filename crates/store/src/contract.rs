@@ -10,7 +10,7 @@ mod inbox;
 mod leases;
 mod outbox;
 
-pub use dispatch::{Backlog, Dispatch, Outcome, Pending, Report, Settled};
+pub use dispatch::{AfterParking, Backlog, Dispatch, Identity, Outcome, Pending, Report, Settled};
 pub use events::{
     Append, AppendError, Appended, Direction, EventStore, InvalidAppend, ReadError, ReadEvents,
     Resolved, StreamHead,
