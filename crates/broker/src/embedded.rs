@@ -13,9 +13,7 @@ use helenus_model::limits::{TOPIC_EXPIRE_MAX, TOPIC_READ_MAX};
 use helenus_sqlite::{Component, Engine};
 use rusqlite::{OptionalExtension, params};
 
-use crate::contract::{
-    Bounds, Broker, Error, NewRecord, Offset, Position, Record, Refusal, Topic,
-};
+use crate::contract::{Bounds, Broker, Error, NewRecord, Offset, Position, Record, Refusal, Topic};
 
 pub use publisher::EmbeddedPublisher;
 

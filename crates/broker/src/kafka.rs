@@ -114,9 +114,8 @@ impl KafkaBroker {
             return Ok(known);
         }
         let name = topic.to_owned();
-        let partitions = self
-            .reading(move |reader, clients| topics::partitions(reader, clients, &name))
-            .await?;
+        let partitions =
+            self.reading(move |reader, clients| topics::partitions(reader, clients, &name)).await?;
         let known = match partitions {
             None => None,
             Some(partitions) => {
@@ -164,9 +163,8 @@ impl KafkaBroker {
         partitions: u32,
         settings: &[(&str, &str)],
     ) -> Result<(), contract::Error> {
-        let invalid = |reason: String| {
-            Err(contract::Error::InvalidTopic { topic: topic.to_owned(), reason })
-        };
+        let invalid =
+            |reason: String| Err(contract::Error::InvalidTopic { topic: topic.to_owned(), reason });
         if topic.is_empty() {
             return invalid("it has no name".to_owned());
         }

@@ -14,7 +14,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{DeliveryResult, ProducerContext};
 use secrecy::ExposeSecret;
 
-use super::error::{Error, is_denial, is_passing};
+use super::error::{Error, code_of, is_denial, is_passing};
 
 /// How Kafka is used.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl Clients {
         if let Some(reason) = context.login() {
             return Error::Login { brokers, reason };
         }
-        match source.rdkafka_error_code() {
+        match code_of(&source) {
             Some(code) if is_denial(code) => Error::Denied { what, source },
             Some(code) if is_passing(code) => {
                 let reason = context.last().unwrap_or_else(|| code.to_string());
@@ -160,12 +160,14 @@ impl ClientContext for Context {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        let code = error.rdkafka_error_code();
+        let code = code_of(&error);
         tracing::debug!(%error, reason, "kafka client");
         self.with(|said| {
             said.last = Some(reason.to_owned());
             match code {
-                Some(RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed) => {
+                Some(
+                    RDKafkaErrorCode::Authentication | RDKafkaErrorCode::SaslAuthenticationFailed,
+                ) => {
                     said.login = Some(reason.to_owned());
                 }
                 Some(RDKafkaErrorCode::Fatal | RDKafkaErrorCode::GaplessGuarantee) => {
@@ -184,7 +186,7 @@ impl ProducerContext for Context {
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
         if let Err((error, _)) = result {
-            let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
+            let code = code_of(error).unwrap_or(RDKafkaErrorCode::Unknown);
             self.with(|said| said.undelivered = said.undelivered.or(Some(code)));
         }
     }

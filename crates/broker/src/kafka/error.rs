@@ -101,7 +101,9 @@ impl Failure for Error {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let text = match self {
-            Error::Settings { .. } => "mend broker.settings; librdkafka's CONFIGURATION.md has them",
+            Error::Settings { .. } => {
+                "mend broker.settings; librdkafka's CONFIGURATION.md has them"
+            }
             Error::Unreachable { .. } => {
                 "check that a broker runs there and that broker.url names its listener"
             }
@@ -119,6 +121,14 @@ impl Failure for Error {
 impl From<Error> for contract::Error {
     fn from(error: Error) -> Self {
         contract::Error::Backend(BackendError::new(error))
+    }
+}
+
+/// The code in an error; the library leaves out those of its admin client.
+pub(super) fn code_of(error: &KafkaError) -> Option<RDKafkaErrorCode> {
+    match error {
+        KafkaError::AdminOp(code) => Some(*code),
+        error => error.rdkafka_error_code(),
     }
 }
 

@@ -14,7 +14,7 @@ use rdkafka::producer::{FutureProducer, FutureRecord, Producer as _, PurgeConfig
 use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
-use super::error::{Error as KafkaFailure, is_refusal};
+use super::error::{Error as KafkaFailure, code_of, is_refusal};
 use crate::contract::{Error, NewRecord, Offset, Position};
 
 /// Settings of every producer.
@@ -103,7 +103,7 @@ impl Producers {
             match delivered {
                 Ok(delivered) => positions.push(position(record, &delivered)),
                 Err(error) => {
-                    may_arrive |= !error.rdkafka_error_code().is_some_and(is_refusal);
+                    may_arrive |= !code_of(&error).is_some_and(is_refusal);
                     failure.get_or_insert(error);
                 }
             }
@@ -138,7 +138,7 @@ impl Producer {
             match self.client.send_result(next) {
                 Ok(delivery) => return Ok(delivery),
                 Err((error, back)) => {
-                    let is_full = error.rdkafka_error_code() == Some(RDKafkaErrorCode::QueueFull);
+                    let is_full = code_of(&error) == Some(RDKafkaErrorCode::QueueFull);
                     if !is_full || Instant::now() >= deadline {
                         return Err(error);
                     }
@@ -157,7 +157,8 @@ fn position(record: &NewRecord, delivered: &Delivery) -> Position {
 
 pub(super) fn headers(record: &NewRecord) -> OwnedHeaders {
     let empty = OwnedHeaders::new_with_capacity(record.headers.len());
-    record.headers.iter().fold(empty, |headers, (key, value)| {
-        headers.insert(Header { key, value: Some(value) })
-    })
+    record
+        .headers
+        .iter()
+        .fold(empty, |headers, (key, value)| headers.insert(Header { key, value: Some(value) }))
 }

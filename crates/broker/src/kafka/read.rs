@@ -140,7 +140,7 @@ impl Reader {
                     Err(unreadable) => return Err(unreadable),
                 },
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(records),
-                Some(Err(source)) => match source.rdkafka_error_code() {
+                Some(Err(source)) => match error::code_of(&source) {
                     Some(code) if error::is_passing(code) && Instant::now() < deadline => {}
                     _ => return Err(self.failed(clients, what(), source)),
                 },

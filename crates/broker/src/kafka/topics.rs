@@ -148,7 +148,10 @@ impl Admin {
         match answers.into_iter().next() {
             Some(Ok(_)) => Ok(true),
             Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => Ok(false),
-            Some(Err((_, code @ (RDKafkaErrorCode::InvalidTopic | RDKafkaErrorCode::InvalidPartitions)))) => {
+            Some(Err((
+                _,
+                code @ (RDKafkaErrorCode::InvalidTopic | RDKafkaErrorCode::InvalidPartitions),
+            ))) => {
                 let (topic, reason) = (topic.to_owned(), code.to_string());
                 Err(Error::InvalidTopic { topic, reason })
             }

@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
-use super::error::Error as KafkaFailure;
+use super::error::{Error as KafkaFailure, code_of};
 use super::publish::{SETTINGS, headers};
 use super::read::partition_number;
 use super::{KafkaBroker, panicked};
@@ -175,7 +175,7 @@ impl Producer {
             match self.client.send(record()) {
                 Ok(()) => return Ok(()),
                 Err((error, _)) => {
-                    let is_full = error.rdkafka_error_code() == Some(RDKafkaErrorCode::QueueFull);
+                    let is_full = code_of(&error) == Some(RDKafkaErrorCode::QueueFull);
                     if !is_full || Instant::now() >= deadline {
                         return Err(error);
                     }
@@ -218,14 +218,10 @@ fn step(deadline: Instant, run: impl Fn(Duration) -> Result<(), KafkaError>) -> 
 }
 
 fn is_fenced(error: &KafkaError) -> bool {
-    let code = match error {
-        KafkaError::Transaction(error) => Some(error.code()),
-        error => error.rdkafka_error_code(),
-    };
     let fenced = [
         RDKafkaErrorCode::Fenced,
         RDKafkaErrorCode::ProducerFenced,
         RDKafkaErrorCode::InvalidProducerEpoch,
     ];
-    code.is_some_and(|code| fenced.contains(&code))
+    code_of(error).is_some_and(|code| fenced.contains(&code))
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use helenus_broker::contract::{Broker, Error, NewRecord, Offset, Position, Publisher, Transaction};
+use helenus_broker::contract::{
+    Broker, Error, NewRecord, Offset, Position, Publisher, Transaction,
+};
 use helenus_broker::kafka::{KafkaBroker, Options};
 use helenus_model::backend::{BrokerUrl, Endpoint};
 use helenus_model::{Failure, Kind, Timestamp};

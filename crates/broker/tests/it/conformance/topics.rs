@@ -79,7 +79,9 @@ pub(super) async fn offsets_rise<B: Broker>(fixture: &Fixture<B>) {
     assert_eq!(total, 50);
 }
 
-pub(super) async fn a_batch_with_a_record_that_is_refused_is_not_published<B: Broker>(fixture: &Fixture<B>) {
+pub(super) async fn a_batch_with_a_record_that_is_refused_is_not_published<B: Broker>(
+    fixture: &Fixture<B>,
+) {
     let topic = fixture.topic("orders");
     fixture.broker.create_topic(&topic, 1).await.unwrap();
     let batch = vec![record(&topic, "k", "1"), record(&fixture.topic("missing"), "k", "2")];
