@@ -7,15 +7,17 @@ mod dispatch;
 mod events;
 mod feed;
 mod inbox;
+mod leases;
 mod outbox;
 mod rows;
+mod settings;
 
 use std::path::Path;
 
 use helenus_model::Timestamp;
 use helenus_sqlite::{Component, Engine, OpenError, Options};
 
-use crate::Ports;
+use crate::{Bounds, Ports};
 pub use outbox::stage;
 
 /// Outbox, dispatch store, inbox and event store in one file.
@@ -48,12 +50,18 @@ pub use outbox::stage;
 pub struct SqliteStore {
     engine: Engine,
     ports: Ports,
+    bounds: Bounds,
 }
 
 /// The store's tables in the file.
 pub static COMPONENT: Component = Component {
     name: "store",
-    migrations: &[include_str!("sqlite/001-messages.sql"), include_str!("sqlite/002-events.sql")],
+    migrations: &[
+        include_str!("sqlite/001-messages.sql"),
+        include_str!("sqlite/002-events.sql"),
+        include_str!("sqlite/003-leases.sql"),
+        include_str!("sqlite/006-dispatch.sql"),
+    ],
 };
 
 impl SqliteStore {
@@ -66,7 +74,13 @@ impl SqliteStore {
     /// Uses a file that is open already, its [`COMPONENT`] up to date; this is how several parts
     /// share one file.
     pub fn on(engine: Engine, ports: Ports) -> Self {
-        SqliteStore { engine, ports }
+        SqliteStore { engine, ports, bounds: Bounds::default() }
+    }
+
+    /// Takes appends of another size, or remembers operations for another time.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        SqliteStore { bounds, ..self }
     }
 
     /// The file.

@@ -13,19 +13,18 @@ pub(super) mod read;
 mod write;
 
 use futures_util::Stream;
-use helenus_model::limits::OPERATION_WINDOW;
 use helenus_model::{OperationId, RecordedEvent, StreamId, Version};
 use tokio::time::timeout;
 
 use super::SqliteStore;
-use crate::append::{Bounds, Plan};
+use crate::append::Plan;
 use crate::contract::{
     Append, AppendError, Appended, Error, EventStore, ReadError, ReadEvents, Resolved, StreamHead,
 };
 
 impl EventStore for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        let plan = Plan::new(append, Bounds::default(), &self.ports)?;
+        let plan = Plan::new(append, self.bounds, &self.ports)?;
         let (operation_id, deadline) = (plan.operation_id, plan.deadline);
         let writing = self.engine.write(move |db| write::append(db, &plan));
         match timeout(deadline, writing).await {
@@ -53,7 +52,7 @@ impl EventStore for SqliteStore {
         operation_id: OperationId,
     ) -> Result<Resolved, AppendError> {
         let (stream_id, now) = (stream_id.clone(), self.now());
-        let expires = now.plus(OPERATION_WINDOW);
+        let expires = now.plus(self.bounds.operation_window);
         self.engine
             .write(move |db| write::resolve(db, &stream_id, operation_id, now, expires))
             .await
