@@ -39,6 +39,8 @@ struct Run {
 
 const BENCHES: &[Run] = &[
     Run { name: "sqlite", package: "helenus-sqlite", target: "engine", services: &[] },
+    // Its node is its own, so that the processor time it prints is of this bench alone.
+    Run { name: "events", package: "helenus-store", target: "events", services: &[] },
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
 ];
 

@@ -17,6 +17,7 @@ mod options;
 mod probe;
 mod read;
 mod resolve;
+mod routing;
 mod rows;
 mod session;
 mod statements;

@@ -102,7 +102,8 @@ fn create_events(names: &Names) -> String {
              operation_state text, content_hash blob, head_version bigint,
              truncated_before bigint, slot text,
              PRIMARY KEY (stream_id, stream_version)
-         ) WITH CLUSTERING ORDER BY (stream_version ASC)",
+         ) WITH CLUSTERING ORDER BY (stream_version ASC)
+           AND speculative_retry = 'MIN(99p,50ms)'",
         names.events()
     )
 }

@@ -2,7 +2,7 @@
 
 use helenus_model::{ContentHash, OperationId, StreamId, Timestamp, Version};
 use helenus_sqlite::Error;
-use rusqlite::{Connection, OptionalExtension, named_params, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::append::{Age, Memory, Plan, PlannedEvent, Span, State};
 use crate::contract::{AppendError, Appended, Resolved};
@@ -134,29 +134,26 @@ fn insert(
              (stream_id, stream_version, event_type, payload, occurred_at_utc, appended_at_utc,
               event_id, schema_version, content_type, correlation_id, causation_id, tenant_id,
               metadata_json, operation_id, operation_count, content_hash)
-         VALUES
-             (:stream_id, :version, :event_type, :payload, :occurred_at, :appended_at,
-              :event_id, :schema_version, :content_type, :correlation_id, :causation_id, :tenant_id,
-              :metadata, :operation_id, :operation_count, :content_hash)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
-    insert.execute(named_params! {
-        ":stream_id": plan.stream_id.as_str(),
-        ":version": version.as_i64(),
-        ":event_type": event.event_type,
-        ":payload": event.payload.bytes,
-        ":occurred_at": event.occurred_at.as_millis(),
-        ":appended_at": plan.appended_at.as_millis(),
-        ":event_id": event.event_id.as_uuid().as_bytes().as_slice(),
-        ":schema_version": event.schema_version,
-        ":content_type": event.payload.content_type,
-        ":correlation_id": event.correlation_id,
-        ":causation_id": event.causation_id,
-        ":tenant_id": event.tenant_id,
-        ":metadata": event.metadata_json,
-        ":operation_id": bytes(plan.operation_id),
-        ":operation_count": starts.map(count),
-        ":content_hash": starts.map(|_| plan.content_hash.as_bytes().as_slice()),
-    })?;
+    insert.execute(params![
+        plan.stream_id.as_str(),
+        version.as_i64(),
+        event.event_type,
+        event.payload.bytes,
+        event.occurred_at.as_millis(),
+        plan.appended_at.as_millis(),
+        event.event_id.as_uuid().as_bytes().as_slice(),
+        event.schema_version,
+        event.payload.content_type,
+        event.correlation_id,
+        event.causation_id,
+        event.tenant_id,
+        event.metadata_json,
+        bytes(plan.operation_id),
+        starts.map(count),
+        starts.map(|_| plan.content_hash.as_bytes().as_slice()),
+    ])?;
     Ok(())
 }
 
