@@ -44,8 +44,12 @@ const BENCHES: &[Run] = &[
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
 ];
 
-const PROOFS: &[Run] =
-    &[Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] }];
+const PROOFS: &[Run] = &[
+    Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] },
+    Run { name: "events-model", package: "helenus-store", target: "model::", services: CASSANDRA },
+    Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
+];
+const CASSANDRA: &[Service] = &[Service::Cassandra];
 
 const PROOF_SIZE_VARIABLE: &str = "HELENUS_PROOF";
 /// A proof prints its result on lines that start so.

@@ -71,11 +71,16 @@ async fn change(session: &Session, cql: String) -> Result<(), Error> {
 
 /// The largest mutation the node takes, less what Paxos adds to it; `None` where it does not say.
 pub(super) async fn mutation_bytes_max(session: &Session) -> Option<usize> {
-    let query = "SELECT value FROM system_views.settings WHERE name = 'max_mutation_size_in_kb'";
-    let answer = Box::pin(session.query_unpaged(query, ())).await.ok()?.into_rows_result().ok()?;
-    let (value,) = answer.maybe_first_row::<(Option<String>,)>().ok()??;
-    let kibibytes: usize = value?.parse().ok()?;
+    let kibibytes: usize = setting(session, "max_mutation_size_in_kb").await?.parse().ok()?;
     Some(kibibytes.saturating_mul(1024) / 8 * 7)
+}
+
+/// A line of the node's configuration; `None` where it does not have it or does not show it.
+pub(super) async fn setting(session: &Session, name: &str) -> Option<String> {
+    let query = "SELECT value FROM system_views.settings WHERE name = ?";
+    let asked = Box::pin(session.query_unpaged(query, (name,))).await;
+    let answer = asked.ok()?.into_rows_result().ok()?;
+    answer.maybe_first_row::<(Option<String>,)>().ok()??.0
 }
 
 fn create_keyspace(names: &Names, options: &Options) -> String {

@@ -13,7 +13,7 @@ mod conformance;
 mod gate;
 #[cfg(feature = "service-tests")]
 mod grouping;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod model;
 #[cfg(feature = "service-tests")]
 mod proxy;

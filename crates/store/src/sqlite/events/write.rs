@@ -9,7 +9,7 @@ use crate::contract::{AppendError, Appended, Resolved};
 
 /// Appends, or says why not before anything is written.
 pub(super) fn append(db: &Connection, plan: &Plan) -> Result<Appended, AppendError> {
-    if let Some(memory) = memory(db, &plan.stream_id, plan.operation_id, plan.appended_at)? {
+    if let Some(memory) = memory(db, plan)? {
         return plan.settle(&memory);
     }
     if plan.age == Age::Old {
@@ -60,15 +60,17 @@ pub(super) fn stored_version(stream_id: &StreamId, number: i64) -> Result<Versio
     })
 }
 
-fn memory(
-    db: &Connection,
-    stream_id: &StreamId,
-    operation_id: OperationId,
-    now: Timestamp,
-) -> Result<Option<Memory>, Error> {
-    let state = match applied(db, stream_id, operation_id)? {
+fn memory(db: &Connection, plan: &Plan) -> Result<Option<Memory>, Error> {
+    let (stream_id, operation_id) = (&plan.stream_id, plan.operation_id);
+    // A new id may have been cancelled while it waited for its turn, by whoever gave up waiting;
+    // it cannot have been applied.
+    let applied = match plan.is_first_sent {
+        true => None,
+        false => applied(db, stream_id, operation_id)?,
+    };
+    let state = match applied {
         Some((_, last, content_hash)) => State::Applied { last, content_hash },
-        None if is_cancelled(db, stream_id, operation_id, now)? => State::Cancelled,
+        None if is_cancelled(db, stream_id, operation_id, plan.appended_at)? => State::Cancelled,
         None => return Ok(None),
     };
     Ok(Some(Memory { operation_id, state }))
