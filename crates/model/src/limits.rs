@@ -57,3 +57,9 @@ pub const EVENT_PAGE_MAX: u32 = 500;
 
 /// Bytes of payload after which a page of events ends early, where the backend lets it.
 pub const EVENT_PAGE_BYTES: usize = 1024 * 1024;
+
+/// Bytes of one record in an embedded topic: what a Kafka topic takes by default.
+pub const RECORD_BYTES_MAX: usize = 1_048_588;
+
+/// Records that one removal of old ones takes out of the embedded broker at once.
+pub const TOPIC_EXPIRE_MAX: usize = 10_000;

@@ -7,9 +7,10 @@ mod dispatch;
 mod events;
 mod feed;
 mod inbox;
+mod leases;
 mod outbox;
 
-pub use dispatch::{Backlog, Dispatch, Outcome, Pending, Report, Settled};
+pub use dispatch::{AfterParking, Backlog, Dispatch, Identity, Outcome, Pending, Report, Settled};
 pub use events::{
     Append, AppendError, Appended, Direction, EventStore, InvalidAppend, ReadError, ReadEvents,
     Resolved, StreamHead,
@@ -18,4 +19,5 @@ pub use feed::{Feed, FeedItem, Position, ReadFeed};
 /// Trouble with the backend itself, as opposed to what an operation refuses.
 pub use helenus_model::BackendError as Error;
 pub use inbox::{Inbox, Receipt, Received};
+pub use leases::{Acquired, Lease, Leases};
 pub use outbox::{EnqueueError, Enqueued, Outbox};

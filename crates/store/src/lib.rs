@@ -15,6 +15,7 @@ mod append;
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 mod continuity;
 mod ports;
+mod shard;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 pub use append::Bounds;

@@ -7,8 +7,10 @@ mod dispatch;
 mod events;
 mod feed;
 mod inbox;
+mod leases;
 mod outbox;
 mod rows;
+mod settings;
 
 use std::path::Path;
 
@@ -54,7 +56,12 @@ pub struct SqliteStore {
 /// The store's tables in the file.
 pub static COMPONENT: Component = Component {
     name: "store",
-    migrations: &[include_str!("sqlite/001-messages.sql"), include_str!("sqlite/002-events.sql")],
+    migrations: &[
+        include_str!("sqlite/001-messages.sql"),
+        include_str!("sqlite/002-events.sql"),
+        include_str!("sqlite/003-leases.sql"),
+        include_str!("sqlite/006-dispatch.sql"),
+    ],
 };
 
 impl SqliteStore {

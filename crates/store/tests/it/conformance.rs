@@ -7,6 +7,8 @@ mod events;
 mod feed;
 #[cfg(feature = "sqlite")]
 mod inbox;
+#[cfg(feature = "sqlite")]
+mod leases;
 mod operations;
 #[cfg(feature = "sqlite")]
 mod outbox;
@@ -68,6 +70,7 @@ macro_rules! conformance {
             other_content_under_a_known_id_is_refused,
             an_invalid_message_is_refused_and_not_staged,
             many_writers_of_one_id_stage_it_once,
+            a_batch_is_staged_message_by_message,
         );
         conformance!(@promises $setup, dispatch:
             pending_messages_come_in_staging_order,
@@ -79,6 +82,14 @@ macro_rules! conformance {
             a_settled_message_stays_settled,
             a_report_on_nothing_says_so,
             the_backlog_is_what_is_not_settled,
+            a_store_keeps_its_identity,
+            shards_share_the_messages_and_a_key_is_in_one,
+            a_message_that_failed_holds_its_key,
+            a_delayed_message_holds_nobody,
+            a_parked_message_is_not_due_and_its_key_does_as_told,
+            reports_of_one_message_in_one_call_are_applied_in_order,
+            the_watermark_stays_behind_what_is_pending,
+            staging_wakes_who_waits,
         );
         conformance!(@promises $setup, inbox:
             a_message_is_marked_once,
@@ -112,6 +123,14 @@ macro_rules! conformance {
             append_and_cancel_agree_who_won,
         );
     };
+    (@leases $setup:path) => {
+        conformance!(@promises $setup, leases:
+            a_lease_has_one_holder_until_it_expires,
+            every_taking_raises_the_epoch,
+            a_renewal_holds_on_unless_the_lease_has_passed_on,
+            of_many_takers_one_gets_it,
+        );
+    };
     (@feed $setup:path) => {
         conformance!(@promises $setup, feed:
             every_event_is_given_once_with_nothing_between,
@@ -143,7 +162,7 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 }
 
 #[cfg(feature = "sqlite")]
-conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed);
+conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases);
 
 #[cfg(feature = "service-tests")]
 fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {
