@@ -57,3 +57,7 @@ pub const EVENT_PAGE_MAX: u32 = 500;
 
 /// Bytes of payload after which a page of events ends early, where the backend lets it.
 pub const EVENT_PAGE_BYTES: usize = 1024 * 1024;
+
+/// Events in one partition of the archive on Cassandra, and in one transaction that retires events
+/// from a file. Stored: it never changes.
+pub const ARCHIVE_CHUNK: u32 = 500;

@@ -12,8 +12,10 @@ pub mod typed;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 mod append;
-#[cfg(any(feature = "sqlite", feature = "cassandra"))]
-mod continuity;
 mod ports;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod retention;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod snapshots;
 
 pub use ports::Ports;

@@ -11,7 +11,8 @@ use helenus_model::{
 };
 
 use crate::Ports;
-use crate::contract::{Append, AppendError, InvalidAppend};
+use crate::contract::{Append, AppendError, Extent, InvalidAppend};
+use crate::retention::Place;
 
 /// What a store is configured with.
 #[derive(Clone, Copy, Debug)]
@@ -192,6 +193,14 @@ impl Plan {
         let count = i64::try_from(self.events.len()).ok()?;
         let first = Version::new(last.as_i64().checked_sub(count)?.checked_add(1)?)?;
         Some(Span { first, last })
+    }
+
+    /// Whether its events may have been written and dropped since. Nothing is left to tell it by
+    /// then: its id does not say that it is new.
+    pub(crate) fn may_have_been_dropped(&self, extent: Option<Extent>) -> bool {
+        let (Some(head), Some(extent)) = (self.expected_head(), extent) else { return false };
+        let first = head.map_or(Version::FIRST, Version::next);
+        self.age == Age::Undated && extent.place(first) == Place::Dropped
     }
 
     pub(crate) fn expired(&self) -> AppendError {
