@@ -61,3 +61,6 @@ pub const EVENT_PAGE_BYTES: usize = 1024 * 1024;
 /// Events in one partition of the archive on Cassandra, and in one transaction that retires events
 /// from a file. Stored: it never changes.
 pub const ARCHIVE_CHUNK: u32 = 500;
+
+/// Requests to the archive on Cassandra that one who retires events has under way at a time.
+pub const ARCHIVE_REQUESTS_MAX: usize = 32;

@@ -32,7 +32,7 @@ pub(super) fn resolve(
     now: Timestamp,
 ) -> Result<Resolved, AppendError> {
     let extent = extent(db, stream_id)?;
-    if let Some((first, last, _)) = applied(db, stream_id, operation_id, extent)? {
+    if let Some((Span { first, last }, _)) = applied(db, stream_id, operation_id, extent)? {
         return Ok(Resolved::Applied { first, last });
     }
     let is_fresh = Age::of(operation_id, now, OPERATION_WINDOW) == Age::Fresh;
@@ -83,14 +83,14 @@ fn memory(
 ) -> Result<Option<Memory>, Error> {
     let (stream_id, operation_id, now) = (&plan.stream_id, plan.operation_id, plan.appended_at);
     let state = match applied(db, stream_id, operation_id, extent)? {
-        Some((_, last, content_hash)) => State::Applied { last, content_hash },
+        Some((span, content_hash)) => State::Applied { span, content_hash },
         None if is_cancelled(db, stream_id, operation_id, now)? => State::Cancelled,
         None => return Ok(None),
     };
     Ok(Some(Memory { operation_id, state }))
 }
 
-type Found = (Version, Version, Option<ContentHash>);
+type Found = (Span, Option<ContentHash>);
 
 /// Where an operation is remembered once its first event has left the stream.
 const MEMORY_OF_RETIRED: [&str; 2] = [
@@ -138,7 +138,7 @@ fn remembered(
     let hash: Option<Vec<u8>> = row.get(2)?;
     let last = first.saturating_add(count).saturating_sub(1);
     let (first, last) = (stored_version(stream_id, first)?, stored_version(stream_id, last)?);
-    Ok(Some((first, last, hash.as_deref().and_then(ContentHash::from_bytes))))
+    Ok(Some((Span { first, last }, hash.as_deref().and_then(ContentHash::from_bytes))))
 }
 
 fn is_cancelled(
