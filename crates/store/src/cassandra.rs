@@ -28,7 +28,7 @@ mod tables;
 mod values;
 
 pub use error::Error;
-pub use options::{Consistency, Options, Replication, SerialConsistency};
+pub use options::{ClientCertificate, Consistency, Options, Replication, SerialConsistency};
 pub use probe::probe;
 /// The driver's session, for hosts that have one of their own.
 pub use scylla::client::session::Session;

@@ -12,7 +12,7 @@ mod outbox;
 mod retention;
 mod snapshots;
 
-pub use dispatch::{Backlog, Dispatch, Outcome, Pending, Report, Settled};
+pub use dispatch::{AfterParking, Backlog, Dispatch, Identity, Outcome, Pending, Report, Settled};
 pub use events::{
     Append, AppendError, Appended, Direction, EventStore, InvalidAppend, ReadError, ReadEvents,
     Resolved, StreamHead,

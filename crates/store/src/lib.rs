@@ -15,7 +15,10 @@ mod append;
 mod ports;
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 mod retention;
+mod shard;
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 mod snapshots;
 
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+pub use append::Bounds;
 pub use ports::Ports;

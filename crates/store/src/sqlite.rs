@@ -11,6 +11,7 @@ mod leases;
 mod outbox;
 mod retention;
 mod rows;
+mod settings;
 mod snapshots;
 
 use std::path::Path;
@@ -18,7 +19,7 @@ use std::path::Path;
 use helenus_model::Timestamp;
 use helenus_sqlite::{Component, Engine, OpenError, Options};
 
-use crate::Ports;
+use crate::{Bounds, Ports};
 pub use outbox::stage;
 
 /// Outbox, dispatch store, inbox and event store in one file.
@@ -51,6 +52,7 @@ pub use outbox::stage;
 pub struct SqliteStore {
     engine: Engine,
     ports: Ports,
+    bounds: Bounds,
 }
 
 /// The store's tables in the file.
@@ -61,6 +63,7 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
         include_str!("sqlite/004-retention.sql"),
+        include_str!("sqlite/006-dispatch.sql"),
     ],
 };
 
@@ -74,7 +77,13 @@ impl SqliteStore {
     /// Uses a file that is open already, its [`COMPONENT`] up to date; this is how several parts
     /// share one file.
     pub fn on(engine: Engine, ports: Ports) -> Self {
-        SqliteStore { engine, ports }
+        SqliteStore { engine, ports, bounds: Bounds::default() }
+    }
+
+    /// Takes appends of another size, or remembers operations for another time.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        SqliteStore { bounds, ..self }
     }
 
     /// The file.

@@ -13,7 +13,7 @@ use helenus::{Ports, Store, Version};
 use serde_json::json;
 
 use crate::args::{Events, EventsCommand};
-use crate::config::{Config, Secret};
+use crate::config::Config;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
 
@@ -42,14 +42,9 @@ async fn open(events: &Events, config: Config) -> Result<Store, Failed> {
     let url = match events.store.clone() {
         // The configured password is for the configured store, and goes nowhere else.
         Some(url) => url,
-        None => {
-            let mut url = config.store.url;
-            let password = config.store.password.as_ref().map(Secret::reveal).transpose()?;
-            url.set_credentials(config.store.username, password);
-            url
-        }
+        None => config.store.url_with_login()?,
     };
-    Ok(Store::open(&url, Ports::system()).await?)
+    Ok(Store::open_with(&url, config.store.options(), Ports::system()).await?)
 }
 
 async fn command(

@@ -14,18 +14,18 @@ use crate::Ports;
 use crate::contract::{Append, AppendError, Extent, InvalidAppend};
 use crate::retention::Place;
 
-/// What a store is configured with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Bytes of one append.
-    pub(crate) bytes_max: usize,
-    /// How long an operation is remembered.
-    pub(crate) window: Duration,
+/// What an event store takes at once, and for how long it remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of one append. A Cassandra node that takes less has its way.
+    pub append_bytes_max: usize,
+    /// How long an operation is remembered; ids older than half of it are refused.
+    pub operation_window: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds { bytes_max: APPEND_BYTES_MAX, window: OPERATION_WINDOW }
+        Bounds { append_bytes_max: APPEND_BYTES_MAX, operation_window: OPERATION_WINDOW }
     }
 }
 
@@ -107,14 +107,14 @@ impl Plan {
             stream_id: append.stream_id,
             expected: append.expected,
             operation_id,
-            age: Age::of(operation_id, now, bounds.window),
+            age: Age::of(operation_id, now, bounds.operation_window),
             content_hash,
             appended_at: now,
             deadline: append.deadline.unwrap_or(APPEND_DEADLINE),
             bytes,
             events: events.map(|(index, event)| planned(event, operation_id, index, now)).collect(),
         };
-        plan.fits(bounds.bytes_max)?;
+        plan.fits(bounds.append_bytes_max)?;
         // Where the caller says what the head is, declared versions are checked before anything
         // is sent; otherwise as soon as the head is known.
         if let Some(head) = plan.expected_head() {

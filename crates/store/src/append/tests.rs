@@ -121,7 +121,7 @@ fn what_is_wrong_in_itself_is_refused() {
 
 #[test]
 fn an_append_over_the_limit_says_how_large_it_is() {
-    let bounds = Bounds { bytes_max: 2_000, ..Bounds::default() };
+    let bounds = Bounds { append_bytes_max: 2_000, ..Bounds::default() };
     let payload = Payload { content_type: "text/plain".to_owned(), bytes: vec![b'x'; 2_000] };
     let too_large = append(Expected::Any, vec![NewEvent::new("a", payload)]);
     let error = Plan::new(too_large, bounds, &ports()).unwrap_err();

@@ -69,7 +69,7 @@ pub(super) async fn alone(
     sent: &AtomicBool,
     mut lost: Option<Error>,
 ) -> Result<Appended, AppendError> {
-    let ttl = ttl(store.bounds().window);
+    let ttl = ttl(store.bounds().operation_window);
     let mut head = plan.expected_head();
     for attempt in 0..APPEND_ATTEMPTS_MAX {
         pause(&store.ports, attempt).await;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use helenus_model::limits::{APPEND_BYTES_MAX, OPERATION_WINDOW};
+pub use helenus_tls::ClientCertificate;
 
 use super::Error;
+use crate::Bounds;
 
 /// How the store uses a cluster. The defaults suit one data centre in development.
 #[derive(Clone, Debug)]
@@ -28,10 +29,10 @@ pub struct Options {
     pub request_timeout: Duration,
     /// How long a connection may take to open.
     pub connect_timeout: Duration,
-    /// How long operations are remembered.
-    pub operation_window: Duration,
-    /// Bytes of one append.
-    pub append_bytes_max: usize,
+    /// A certificate to show to nodes that ask for one; TLS itself is the URL's `?tls=true`.
+    pub client_certificate: Option<ClientCertificate>,
+    /// What an append may be, and how long operations are remembered.
+    pub bounds: Bounds,
 }
 
 impl Default for Options {
@@ -46,8 +47,8 @@ impl Default for Options {
             local_dc: None,
             request_timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(5),
-            operation_window: OPERATION_WINDOW,
-            append_bytes_max: APPEND_BYTES_MAX,
+            client_certificate: None,
+            bounds: Bounds::default(),
         }
     }
 }

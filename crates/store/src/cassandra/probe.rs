@@ -8,17 +8,24 @@ use super::session::{REMEDY, connect};
 use super::{Error, Options};
 
 /// Asks a node for its release and its cluster, within `timeout`.
-pub async fn probe(endpoint: &Endpoint, timeout: Duration) -> Result<Reached, Unreachable> {
+pub async fn probe(
+    endpoint: &Endpoint,
+    options: &Options,
+    timeout: Duration,
+) -> Result<Reached, Unreachable> {
     let url = format!("cassandra:{endpoint}");
-    match tokio::time::timeout(timeout, ask(endpoint)).await {
+    match tokio::time::timeout(timeout, ask(endpoint, options)).await {
         Ok(Ok(reached)) => Ok(reached),
         Ok(Err(error)) => Err(Unreachable::new(url, REMEDY, error)),
         Err(_) => Err(Unreachable::late(url, REMEDY, timeout)),
     }
 }
 
-async fn ask(endpoint: &Endpoint) -> Result<Reached, Box<dyn std::error::Error + Send + Sync>> {
-    let session = connect(endpoint, &Options::default()).await.map_err(Error::into_source)?;
+async fn ask(
+    endpoint: &Endpoint,
+    options: &Options,
+) -> Result<Reached, Box<dyn std::error::Error + Send + Sync>> {
+    let session = connect(endpoint, options).await.map_err(Error::into_source)?;
     let query = "SELECT release_version, cluster_name, data_center FROM system.local";
     let answer = session.query_unpaged(query, ()).await?.into_rows_result()?;
     let (release, cluster, data_center) = answer.single_row::<(String, String, String)>()?;

@@ -39,7 +39,7 @@ pub(super) async fn resolve(
         // The row of an operation that may be older than the window says nothing: it may have
         // expired, and this one be the cancellation's alone.
         State::Cancelled => {
-            let (now, window) = (store.ports.clock.now(), store.bounds().window);
+            let (now, window) = (store.ports.clock.now(), store.bounds().operation_window);
             match Age::of(operation_id, now, window) {
                 Age::Fresh => None,
                 Age::Old | Age::Undated => by_events(store, stream_id, operation_id).await?,
@@ -60,7 +60,7 @@ async fn cancel(
     operation_id: OperationId,
 ) -> Result<Memory, Error> {
     let cancelled = Memory { operation_id, state: State::Cancelled };
-    let (row, ttl) = (operation_row(operation_id), ttl(store.bounds().window));
+    let (row, ttl) = (operation_row(operation_id), ttl(store.bounds().operation_window));
     let mut failure = None;
     for attempt in 0..APPEND_ATTEMPTS_MAX {
         pause(&store.ports, attempt).await;

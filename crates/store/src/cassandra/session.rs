@@ -110,8 +110,7 @@ impl CassandraStore {
     }
 
     pub(super) fn bounds(&self) -> Bounds {
-        let options = &self.shared.options;
-        Bounds { bytes_max: options.append_bytes_max, window: options.operation_window }
+        self.shared.options.bounds
     }
 }
 
@@ -123,7 +122,7 @@ impl Shared {
         };
         tables::bootstrap(&session, &self.names, &self.options).await?;
         let statements = Statements::prepare(&session, &self.names, &self.options).await?;
-        let configured = self.options.append_bytes_max;
+        let configured = self.options.bounds.append_bytes_max;
         let taken = tables::mutation_bytes_max(&session).await;
         let append_bytes_max = taken.map_or(configured, |taken| configured.min(taken));
         Ok(Link { session, statements, append_bytes_max })
@@ -140,7 +139,10 @@ pub(super) async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Se
         builder = builder.user(user, password.expose_secret());
     }
     if endpoint.tls {
-        let config = helenus_tls::client_config(endpoint.ca_file.as_deref());
+        let config = helenus_tls::client_config_as(
+            endpoint.ca_file.as_deref(),
+            options.client_certificate.as_ref(),
+        );
         let config = config.map_err(|error| failed(Box::new(error)))?;
         builder = builder.tls_context(Some(config));
     }

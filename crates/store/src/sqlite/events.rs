@@ -17,14 +17,14 @@ use helenus_model::{OperationId, RecordedEvent, StreamId, Version};
 use tokio::time::timeout;
 
 use super::SqliteStore;
-use crate::append::{Bounds, Plan};
+use crate::append::Plan;
 use crate::contract::{
     Append, AppendError, Appended, Error, EventStore, ReadError, ReadEvents, Resolved, StreamHead,
 };
 
 impl EventStore for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        let plan = Plan::new(append, Bounds::default(), &self.ports)?;
+        let plan = Plan::new(append, self.bounds, &self.ports)?;
         let (operation_id, deadline) = (plan.operation_id, plan.deadline);
         let writing = self.engine.write(move |db| write::append(db, &plan));
         match timeout(deadline, writing).await {
@@ -53,8 +53,9 @@ impl EventStore for SqliteStore {
         operation_id: OperationId,
     ) -> Result<Resolved, AppendError> {
         let (stream_id, now) = (stream_id.clone(), self.now());
+        let window = self.bounds.operation_window;
         self.engine
-            .write(move |db| write::resolve(db, &stream_id, operation_id, now))
+            .write(move |db| write::resolve(db, &stream_id, operation_id, now, window))
             .await
             .map_err(|error| naming(operation_id, error))
     }

@@ -8,6 +8,7 @@
 mod dropping;
 
 use std::ops::Range;
+use std::time::Duration;
 
 use futures_util::{Stream, stream};
 use helenus_model::limits::{ARCHIVE_CHUNK, EVENT_PAGE_BYTES};
@@ -37,16 +38,15 @@ impl Retention for SqliteStore {
         &self,
         retire: Retire,
     ) -> impl Stream<Item = Result<RetireStep, RetireError>> + Send + use<> {
-        let (engine, ports) = (self.engine.clone(), self.ports.clone());
-        stream::try_unfold((engine, ports, retire, false), |state| async move {
-            let (engine, ports, mut retire, mut begun) = state;
+        stream::try_unfold((self.clone(), retire, false), |state| async move {
+            let (store, mut retire, mut begun) = state;
             if !begun {
-                retire = settled(&engine, retire).await?;
+                retire = settled(&store.engine, retire).await?;
                 begun = true;
             }
-            let (work, now) = (retire.clone(), ports.clock.now());
-            let step = engine.write(move |db| step(db, &work, now)).await?;
-            Ok(step.map(|step| (step, (engine, ports, retire, begun))))
+            let (work, now, window) = (retire.clone(), store.now(), store.bounds.operation_window);
+            let step = store.engine.write(move |db| step(db, &work, now, window)).await?;
+            Ok(step.map(|step| (step, (store, retire, begun))))
         })
     }
 }
@@ -103,6 +103,7 @@ fn step(
     db: &Connection,
     retire: &Retire,
     now: Timestamp,
+    window: Duration,
 ) -> Result<Option<RetireStep>, RetireError> {
     let (plan, old) = plan(db, retire)?;
     if plan.events() == 0 {
@@ -117,7 +118,7 @@ fn step(
     let new = old.cut(chunk.end, plan.disposal);
     match plan.disposal {
         Disposal::Archive => archive(db, &plan.stream_id, &chunk)?,
-        Disposal::Drop => dropping::drop(db, table, &plan.stream_id, &chunk, now)?,
+        Disposal::Drop => dropping::drop(db, table, &plan.stream_id, &chunk, now, window)?,
     }
     db.prepare_cached(
         "UPDATE helenus_event_heads SET archived_from = ?2, truncated_before = ?3

@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 
 use futures_util::{Stream, TryStreamExt, stream};
-use helenus_model::limits::APPEND_BYTES_MAX;
 use helenus_model::{ContentHash, Payload, StreamId, Timestamp, Version};
 use helenus_sqlite::Error;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
@@ -17,7 +16,7 @@ use crate::snapshots::Checked;
 
 impl Snapshots for SqliteStore {
     async fn save_snapshot(&self, snapshot: NewSnapshot) -> Result<Saved, SnapshotError> {
-        let (checked, now) = (Checked::new(snapshot, APPEND_BYTES_MAX)?, self.now());
+        let (checked, now) = (Checked::new(snapshot, self.bounds.append_bytes_max)?, self.now());
         self.engine.write(move |db| save(db, &checked, now)).await
     }
 

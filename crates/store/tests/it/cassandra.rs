@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use helenus_model::backend::{Endpoint, StoreUrl};
 use helenus_model::{Expected, Failure, Kind, NewEvent, OperationId, Payload, StreamId, Version};
-use helenus_store::Ports;
 use helenus_store::cassandra::{CassandraStore, Options, SerialConsistency};
 use helenus_store::contract::{Append, Appended, EventStore, ReadEvents, Resolved};
+use helenus_store::{Bounds, Ports};
 use helenus_testkit::services::Registry;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -219,7 +219,8 @@ async fn the_first_writers_serial_consistency_stands() {
 async fn an_operation_outlives_its_row_in_its_events() {
     let keyspace = Keyspace::new();
     let window = Duration::from_secs(2);
-    let options = Options { operation_window: window, ..Options::default() };
+    let bounds = Bounds { operation_window: window, ..Bounds::default() };
+    let options = Options { bounds, ..Options::default() };
     let store = keyspace.store(options, Ports::system());
     let dated = fresh();
     let undated = OperationId::from(Uuid::new_v4());

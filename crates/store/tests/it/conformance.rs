@@ -72,6 +72,7 @@ macro_rules! conformance {
             other_content_under_a_known_id_is_refused,
             an_invalid_message_is_refused_and_not_staged,
             many_writers_of_one_id_stage_it_once,
+            a_batch_is_staged_message_by_message,
         );
         conformance!(@promises $setup, dispatch:
             pending_messages_come_in_staging_order,
@@ -83,6 +84,14 @@ macro_rules! conformance {
             a_settled_message_stays_settled,
             a_report_on_nothing_says_so,
             the_backlog_is_what_is_not_settled,
+            a_store_keeps_its_identity,
+            shards_share_the_messages_and_a_key_is_in_one,
+            a_message_that_failed_holds_its_key,
+            a_delayed_message_holds_nobody,
+            a_parked_message_is_not_due_and_its_key_does_as_told,
+            reports_of_one_message_in_one_call_are_applied_in_order,
+            the_watermark_stays_behind_what_is_pending,
+            staging_wakes_who_waits,
         );
         conformance!(@promises $setup, inbox:
             a_message_is_marked_once,

@@ -1,6 +1,7 @@
 //! Appending and settling, inside the writer's transaction.
 
-use helenus_model::limits::OPERATION_WINDOW;
+use std::time::Duration;
+
 use helenus_model::{ContentHash, OperationId, StreamId, Timestamp, Version};
 use helenus_sqlite::Error;
 use rusqlite::{Connection, named_params, params};
@@ -30,16 +31,17 @@ pub(super) fn resolve(
     stream_id: &StreamId,
     operation_id: OperationId,
     now: Timestamp,
+    window: Duration,
 ) -> Result<Resolved, AppendError> {
     let extent = extent(db, stream_id)?;
     if let Some((Span { first, last }, _)) = applied(db, stream_id, operation_id, extent)? {
         return Ok(Resolved::Applied { first, last });
     }
-    let is_fresh = Age::of(operation_id, now, OPERATION_WINDOW) == Age::Fresh;
+    let is_fresh = Age::of(operation_id, now, window) == Age::Fresh;
     if !is_fresh && extent.is_some_and(|extent| extent.has_dropped()) {
         return Err(AppendError::OperationExpired { operation_id });
     }
-    let expires = now.plus(OPERATION_WINDOW);
+    let expires = now.plus(window);
     // Cancelling is rare and cleans up after itself.
     db.prepare_cached("DELETE FROM helenus_event_operations WHERE expires_at_utc <= ?1")?
         .execute([now.as_millis()])?;

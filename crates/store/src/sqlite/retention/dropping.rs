@@ -2,8 +2,8 @@
 //! remembered of their operations.
 
 use std::ops::Range;
+use std::time::Duration;
 
-use helenus_model::limits::OPERATION_WINDOW;
 use helenus_model::{StreamId, Timestamp, Version};
 use helenus_sqlite::Error;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -18,6 +18,7 @@ pub(super) fn drop(
     stream_id: &StreamId,
     versions: &Range<Version>,
     now: Timestamp,
+    window: Duration,
 ) -> Result<(), Error> {
     let within = "WHERE stream_id = ?1 AND stream_version >= ?2 AND stream_version < ?3";
     let (low, high) = (versions.start.as_i64(), versions.end.as_i64());
@@ -27,7 +28,7 @@ pub(super) fn drop(
     }
     db.prepare_cached("DELETE FROM helenus_event_dropped_operations WHERE expires_at_utc <= ?1")?
         .execute([now.as_millis()])?;
-    let expires = now.plus(OPERATION_WINDOW);
+    let expires = now.plus(window);
     db.prepare_cached(&format!(
         "INSERT INTO helenus_event_dropped_operations
          SELECT stream_id, operation_id, stream_version, operation_count, content_hash, ?4
