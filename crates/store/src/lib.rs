@@ -12,10 +12,12 @@ pub mod typed;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 mod append;
-#[cfg(any(feature = "sqlite", feature = "cassandra"))]
-mod continuity;
 mod ports;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod retention;
 mod shard;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod snapshots;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 pub use append::Bounds;

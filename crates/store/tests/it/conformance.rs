@@ -12,6 +12,8 @@ mod leases;
 mod operations;
 #[cfg(feature = "sqlite")]
 mod outbox;
+mod retention;
+mod snapshots;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,6 +124,28 @@ macro_rules! conformance {
             writers_of_few_streams_get_each_version_once,
             append_and_cancel_agree_who_won,
         );
+        conformance!(@promises $setup, snapshots:
+            the_newest_snapshot_is_loaded_with_all_its_fields,
+            a_snapshot_never_changes,
+            a_snapshot_beyond_the_end_is_refused,
+            what_is_wrong_with_a_snapshot_is_said,
+            only_the_newest_are_kept,
+            savers_at_once_keep_the_newest,
+        );
+        conformance!(@promises $setup, retention:
+            archived_events_read_like_others,
+            dropped_events_are_truncated_never_skipped,
+            a_stream_without_events_keeps_its_version,
+            what_was_archived_can_be_dropped,
+            a_cut_is_by_version_count_or_age,
+            without_a_snapshot_nothing_is_retired_unless_forced,
+            a_plan_changes_nothing,
+            stopped_after_any_step_it_is_completed_later,
+            operations_are_settled_after_their_events_are_archived,
+            operations_are_not_taken_for_new_after_their_events_are_dropped,
+            a_long_stream_is_archived_in_steps,
+            retiring_beside_readers_and_writers_gives_no_gap,
+        );
     };
     (@leases $setup:path) => {
         conformance!(@promises $setup, leases:
@@ -137,6 +161,8 @@ macro_rules! conformance {
             a_feed_goes_on_after_a_position,
             a_follower_gets_what_is_appended_later,
             a_position_of_nowhere_is_refused,
+            archived_events_are_given_like_others,
+            dropped_events_are_told_of_and_numbered,
         );
     };
     (@promises $setup:path, $area:ident: $($promise:ident),+ $(,)?) => {
