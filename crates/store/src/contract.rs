@@ -9,6 +9,7 @@ mod feed;
 mod inbox;
 mod leases;
 mod outbox;
+mod subscriptions;
 
 pub use dispatch::{Backlog, Dispatch, Outcome, Pending, Report, Settled};
 pub use events::{
@@ -21,3 +22,8 @@ pub use helenus_model::BackendError as Error;
 pub use inbox::{Inbox, Receipt, Received};
 pub use leases::{Acquired, Lease, Leases};
 pub use outbox::{EnqueueError, Enqueued, Outbox};
+pub use subscriptions::{
+    Generation, Hold, InvalidName, LaneState, LaneStatus, NewSubscription, OnPoison, Parked,
+    Parking, Reason, Settlement, Start, SubscriptionError, SubscriptionName, SubscriptionStatus,
+    Subscriptions, Which, lane_of,
+};

@@ -9,7 +9,9 @@ mod feed;
 mod inbox;
 mod leases;
 mod outbox;
+mod projections;
 mod rows;
+mod subscriptions;
 
 use std::path::Path;
 
@@ -58,6 +60,7 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/001-messages.sql"),
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
+        include_str!("sqlite/005-subscriptions.sql"),
     ],
 };
 

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::Fixture;
 use super::events::append;
 
-async fn positions<S: Feed>(store: &S, read: ReadFeed) -> Vec<(Position, String, i64)> {
+pub(super) async fn positions<S: Feed>(store: &S, read: ReadFeed) -> Vec<(Position, String, i64)> {
     let items: Vec<FeedItem> = store.feed(read).try_collect().await.unwrap();
     let events = items.into_iter().filter_map(|item| match item {
         FeedItem::Event { position, event } => {
