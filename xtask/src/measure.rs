@@ -48,6 +48,18 @@ const PROOFS: &[Run] = &[
     Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] },
     Run { name: "events-model", package: "helenus-store", target: "model::", services: CASSANDRA },
     Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
+    Run {
+        name: "segments-rows",
+        package: "helenus-capture",
+        target: "oracle_rows_of",
+        services: &[],
+    },
+    Run {
+        name: "capture-kill",
+        package: "helenus-cli",
+        target: "capture_kills",
+        services: &[Service::Kafka],
+    },
 ];
 const CASSANDRA: &[Service] = &[Service::Cassandra];
 
