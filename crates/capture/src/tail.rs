@@ -148,12 +148,6 @@ impl Tail {
         Ok(())
     }
 
-    /// The segment being read.
-    #[must_use]
-    pub fn place(&self) -> Option<Place> {
-        self.place
-    }
-
     /// Reads on. `give_up` is set when the schema was fetched for the record that comes first, and
     /// did not help: it is handed out undecoded then.
     pub fn next_batch(&mut self, now: Timestamp, give_up: bool) -> Result<Batch, TailError> {

@@ -19,6 +19,7 @@ use helenus_model::backend::StoreUrl;
 use helenus_model::{Random, SeededRandom, SystemClock, SystemRandom};
 use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Service, Spec};
+use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
@@ -55,9 +56,17 @@ async fn prove(variant: &str, spec: Spec, vectors: bool) {
     };
     println!("{variant}: HELENUS_SEED={seed}");
     let spec = spec.name("oracle").commitlog_periodic("200ms").cdc_total_space("4096MiB");
-    let node = Instance::start(spec).unwrap();
+    let mut node = Instance::start(spec).unwrap();
     let endpoint = node.endpoint().to_string();
-    let session = SessionBuilder::new().known_node(&endpoint).build().await.unwrap();
+    // A busy machine may take its time over a schema change; an answer is waited for.
+    let patient =
+        ExecutionProfile::builder().request_timeout(Some(Duration::from_secs(300))).build();
+    let session = SessionBuilder::new()
+        .known_node(&endpoint)
+        .default_execution_profile_handle(patient.into_handle())
+        .build()
+        .await
+        .unwrap();
     let (statements, count) = size();
     let tables = create(&session, count, vectors, seed).await;
     let refused = work(&session, &tables, statements, seed).await;
@@ -72,7 +81,8 @@ async fn prove(variant: &str, spec: Spec, vectors: bool) {
     for table in &tables {
         expected.push(select(&session, &table.name).await);
     }
-    node.nodetool(&["drain"]).unwrap();
+    // A node that ends politely completes its segments.
+    node.stop().unwrap();
     let found = merged(&node.dir().join("cdc_raw"), &schema, &tables, i64::try_from(at).unwrap());
     let mut rows = 0;
     let mut differences = Vec::new();
