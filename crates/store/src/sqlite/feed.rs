@@ -117,7 +117,8 @@ pub(super) fn head(db: &Connection) -> Result<i64, Error> {
     Ok(query.query_row([], |row| row.get(0))?)
 }
 
-fn fetch(db: &Connection, after: i64) -> Result<VecDeque<(i64, RecordedEvent)>, Error> {
+/// A page of the events after a number.
+pub(super) fn fetch(db: &Connection, after: i64) -> Result<VecDeque<(i64, RecordedEvent)>, Error> {
     let mut query = db.prepare_cached(&format!(
         "SELECT global_sequence, stream_id, {COLUMNS} FROM helenus_event_streams
          WHERE global_sequence > ?1 ORDER BY global_sequence LIMIT ?2"

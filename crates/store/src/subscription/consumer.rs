@@ -124,6 +124,13 @@ where
         self
     }
 
+    /// Measures it under this name instead of its subscription's.
+    #[must_use]
+    pub fn measured_as(mut self, name: &str) -> Self {
+        self.meters = Meters::new(name);
+        self
+    }
+
     /// The name under which it holds leases.
     pub fn owner(&self) -> &str {
         &self.owner

@@ -13,6 +13,8 @@ mod conformance;
 mod grouping;
 #[cfg(feature = "sqlite")]
 mod model;
+#[cfg(feature = "sqlite")]
+mod projections;
 #[cfg(feature = "service-tests")]
 mod proxy;
 #[cfg(feature = "sqlite")]
