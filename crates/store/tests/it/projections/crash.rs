@@ -34,7 +34,7 @@ fn crash_leaves_a_projection_equal_to_the_fold_of_its_feed() {
     let path = dir.path().join("store.db");
     let (mut compared, mut rebuilds) = (0, 0);
     for round in 0..kills {
-        rebuilds += run_and_kill(&path, 1 + random.below(60));
+        rebuilds += run_and_kill(&path, 1 + random.below(400));
         compared += runtime.block_on(compare(&path, round));
     }
     let events = runtime.block_on(finish(&path));
