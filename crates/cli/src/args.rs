@@ -1,11 +1,15 @@
 //! The arguments.
 
+mod project;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use helenus::backend::StoreUrl;
 use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Version};
+
+pub(crate) use project::{Project, ProjectCommand};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -146,6 +150,8 @@ pub(crate) enum EventsCommand {
     },
     /// Print every stream with its last version, one JSON object a line
     Streams,
+    /// Fill tables from the feed, see how far they are, and what could not be applied
+    Project(Project),
 }
 
 const APPEND_HELP: &str = "\

@@ -7,15 +7,18 @@
 mod keys;
 mod load;
 mod secret;
+mod store;
+mod values;
 
 use std::path::PathBuf;
 
-use helenus::backend::{BrokerUrl, MetadataUrl, RegistryUrl, StoreUrl, TargetUrl};
+use helenus::backend::{BrokerUrl, MetadataUrl, RegistryUrl, TargetUrl};
 use serde::{Deserialize, Deserializer, de};
 
 pub(crate) use keys::template;
 pub(crate) use load::{ConfigError, load};
 pub(crate) use secret::Secret;
+pub(crate) use store::Store;
 
 /// Everything that can be configured; see [`template`] for what each key means.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,15 +35,6 @@ pub(crate) struct Config {
     /// The file it came from, if there was one.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Store {
-    #[serde(deserialize_with = "parsed")]
-    pub(crate) url: StoreUrl,
-    pub(crate) username: Option<String>,
-    pub(crate) password: Option<Secret>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -94,12 +88,6 @@ pub(crate) struct Log {
 pub(crate) enum LogFormat {
     Text,
     Json,
-}
-
-impl Default for Store {
-    fn default() -> Self {
-        Store { url: StoreUrl::Sqlite("helenus.db".into()), username: None, password: None }
-    }
 }
 
 impl Default for Broker {

@@ -6,6 +6,7 @@ mod config;
 mod exit;
 mod logging;
 mod output;
+mod signals;
 
 use std::process::ExitCode;
 

@@ -32,6 +32,8 @@
 //! ```
 
 #[cfg(feature = "sqlite")]
+mod brokers;
+#[cfg(feature = "sqlite")]
 mod contracts;
 #[cfg(feature = "sqlite")]
 mod open;
@@ -40,6 +42,8 @@ mod open;
 pub mod interop;
 pub mod probe;
 
+#[cfg(feature = "sqlite")]
+pub use brokers::{Broker, BrokerOpenError, BrokerOptions, Publisher};
 pub use helenus_model::{
     BackendError, ChannelId, Clock, EventId, Expected, Failure, InvalidId, InvalidMessage, Kind,
     ManualClock, Message, MessageId, NewEvent, OperationId, Payload, Random, RecordedEvent,
@@ -47,23 +51,39 @@ pub use helenus_model::{
 };
 #[cfg(feature = "sqlite")]
 pub use helenus_sqlite::{Inspection, OpenError};
+#[cfg(feature = "sqlite")]
+pub use helenus_store::Bounds;
 pub use helenus_store::Ports;
 #[cfg(all(feature = "sqlite", feature = "cassandra"))]
 pub use open::NotYet;
 #[cfg(feature = "sqlite")]
-pub use open::{Broker, BrokerOpenError, Store, StoreOpenError, inspect};
+pub use open::{Store, StoreOpenError, StoreOptions, inspect};
 
 /// How a store uses a Cassandra cluster.
 #[cfg(feature = "cassandra")]
 pub mod cassandra {
     pub use helenus_store::cassandra::{
-        Consistency, Error, Options, Replication, SerialConsistency,
+        ClientCertificate, Consistency, Error, Options, Replication, SerialConsistency,
     };
 }
 
 /// What a store promises.
 pub mod store {
     pub use helenus_store::contract::*;
+}
+
+/// Consumers of the feed of all events.
+pub mod subscription {
+    pub use helenus_store::subscription::*;
+}
+
+/// Tables that follow the feed; [`Store::projector`] runs them.
+///
+/// What an application writes for one, `Projection`, names the driver and is in
+/// [`interop::rusqlite`].
+#[cfg(feature = "sqlite")]
+pub mod projection {
+    pub use helenus_store::sqlite::{ProjectionError, Projector, ProjectorOptions, SqlProjection};
 }
 
 /// Events as an application's own types.

@@ -75,10 +75,8 @@ pub async fn drain(
         }
         broker.publish(due.iter().map(|pending| record(&pending.message)).collect()).await?;
         let at = clock.now();
-        let succeeded = |pending: &store::Pending| Report {
-            message_id: pending.message.message_id.clone(),
-            at,
-            outcome: Outcome::Succeeded,
+        let succeeded = |pending: &store::Pending| {
+            Report::new(pending.message.message_id.clone(), at, Outcome::Succeeded)
         };
         outbox.apply_reports(due.iter().map(succeeded).collect()).await?;
         drained.published += due.len() as u64;

@@ -13,8 +13,13 @@ pub mod typed;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 mod append;
-#[cfg(any(feature = "sqlite", feature = "cassandra"))]
-mod continuity;
 mod ports;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod retention;
+mod shard;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod snapshots;
 
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+pub use append::Bounds;
 pub use ports::Ports;

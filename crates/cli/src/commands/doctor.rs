@@ -113,7 +113,9 @@ async fn store(config: &Config) -> Finding {
             let login = (&config.store.username, &config.store.password);
             match with_login("store", endpoint, login) {
                 Ok(endpoint) => {
-                    let asked = probe::cassandra(&endpoint, PATIENCE).await;
+                    let asked =
+                        probe::cassandra(&endpoint, &config.store.options().cassandra, PATIENCE)
+                            .await;
                     Finding::of_service("store", &config.store.url.to_string(), asked)
                 }
                 Err(finding) => finding,

@@ -1,6 +1,7 @@
 //! `helenus events`: streams from the command line, JSON lines in and out.
 
 mod line;
+mod project;
 mod shown;
 
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +14,7 @@ use helenus::{Ports, Store, Version};
 use serde_json::json;
 
 use crate::args::{Events, EventsCommand};
-use crate::config::{Config, Secret};
+use crate::config::Config;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
 
@@ -32,8 +33,17 @@ pub(crate) async fn run(
         EventsCommand::Append { .. } => event_lines(std::io::stdin().lock())?,
         _ => Vec::new(),
     };
+    let prepared = match &events.command {
+        EventsCommand::Project(project) => project::prepare(project)?,
+        _ => None,
+    };
     let store = open(events, config).await?;
-    let done = Box::pin(command(&store, &events.command, appended, output)).await;
+    let done = match &events.command {
+        EventsCommand::Project(project) => {
+            Box::pin(project::run(&store, project, prepared, output)).await
+        }
+        command => Box::pin(self::command(&store, command, appended, output)).await,
+    };
     store.close().await;
     done.map(|()| Outcome::Done)
 }
@@ -42,14 +52,9 @@ async fn open(events: &Events, config: Config) -> Result<Store, Failed> {
     let url = match events.store.clone() {
         // The configured password is for the configured store, and goes nowhere else.
         Some(url) => url,
-        None => {
-            let mut url = config.store.url;
-            let password = config.store.password.as_ref().map(Secret::reveal).transpose()?;
-            url.set_credentials(config.store.username, password);
-            url
-        }
+        None => config.store.url_with_login()?,
     };
-    Ok(Store::open(&url, Ports::system()).await?)
+    Ok(Store::open_with(&url, config.store.options(), Ports::system()).await?)
 }
 
 async fn command(

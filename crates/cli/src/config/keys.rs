@@ -45,6 +45,58 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             USERNAME,
             PASSWORD,
+            key(
+                "append_bytes_max",
+                "\"4MiB\"",
+                "The largest append of events. A Cassandra node that takes less has its way.",
+            ),
+            key(
+                "operation_window",
+                "\"24h\"",
+                "How long operation ids are remembered; ids older than half of it are refused.",
+            ),
+            example(
+                "events_table",
+                "\"domain_events\"",
+                "On a cluster, the whole name of the table of events.",
+            ),
+        ],
+    },
+    Section {
+        name: "store.cassandra",
+        about: "How a cluster is used. All writers of a keyspace need the same.",
+        keys: &[
+            key("prefix", "\"helenus_\"", "What the names of its tables start with."),
+            key(
+                "replication",
+                "1",
+                "Copies, where the keyspace does not exist yet. In several data centres:\n\
+                 replication = { dc1 = 3, dc2 = 3 }. Three copies keep events through a node's loss.",
+            ),
+            key(
+                "consistency",
+                "\"quorum\"",
+                "How many replicas answer: one, quorum, local_quorum or all.",
+            ),
+            key(
+                "serial_consistency",
+                "\"serial\"",
+                "How far a Paxos round reaches: serial (all data centres) or local_serial. The\n\
+                 keyspace's first writer decides; others with another level are refused.",
+            ),
+            example("local_dc", "\"dc1\"", "The data centre whose nodes are asked first."),
+            key("request_timeout", "\"5s\"", "How long one request may take."),
+            key("connect_timeout", "\"5s\"", "How long a connection may take to open."),
+            example(
+                "client_certificate_file",
+                "\"/etc/helenus/client.pem\"",
+                "For nodes that ask for a certificate (PEM), with ?tls=true in the URL.",
+            ),
+            example(
+                "client_key_file",
+                "\"/etc/helenus/client.key\"",
+                "The certificate's key (PEM).",
+            ),
         ],
     },
     Section {
@@ -119,6 +171,15 @@ pub(super) fn names() -> impl Iterator<Item = String> {
     SECTIONS.iter().flat_map(|section| {
         section.keys.iter().map(move |key| format!("{}.{}", section.name, key.name))
     })
+}
+
+/// What may stand in a section, or outside of all: keys and sections, by their full names.
+pub(super) fn beside(section: Option<&Section>) -> impl Iterator<Item = String> {
+    let prefix = section.map_or_else(String::new, |section| format!("{}.", section.name));
+    let sections = SECTIONS.iter().map(|section| section.name.to_owned());
+    names()
+        .chain(sections)
+        .filter(move |name| name.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('.')))
 }
 
 /// The file `helenus init` writes.

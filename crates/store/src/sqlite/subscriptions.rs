@@ -18,6 +18,7 @@ use crate::contract::{
     Error, Hold, LaneState, NewSubscription, OnPoison, Parked, Parking, Position, Settlement,
     Start, SubscriptionError, SubscriptionName, SubscriptionStatus, Subscriptions, Which,
 };
+pub(super) use status::slowest;
 
 impl Subscriptions for SqliteStore {
     async fn subscribe(&self, new: NewSubscription) -> Result<(), SubscriptionError> {
@@ -58,7 +59,9 @@ impl Subscriptions for SqliteStore {
     }
 
     async fn slowest(&self) -> Result<Option<(SubscriptionName, Position)>, Error> {
-        self.engine.read(|db| Ok(status::slowest(db)?)).await
+        let slowest = self.engine.read(slowest);
+        let slowest: Result<_, helenus_sqlite::Error> = slowest.await;
+        Ok(slowest?.map(|(name, sequence)| (name, position(sequence))))
     }
 
     async fn join(

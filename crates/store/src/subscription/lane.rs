@@ -146,6 +146,10 @@ where
                         passed += 1;
                     }
                 }
+                Some(FeedItem::Dropped { position, .. }) => {
+                    through = position;
+                    passed += 1;
+                }
                 Some(FeedItem::CaughtUp) if through == place.from => {}
                 Some(FeedItem::CaughtUp) => break,
                 None => {

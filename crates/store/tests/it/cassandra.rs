@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use helenus_model::backend::{Endpoint, StoreUrl};
 use helenus_model::{Expected, Failure, Kind, NewEvent, OperationId, Payload, StreamId, Version};
-use helenus_store::Ports;
 use helenus_store::cassandra::{CassandraStore, Options, SerialConsistency};
 use helenus_store::contract::{Append, Appended, EventStore, ReadEvents, Resolved};
+use helenus_store::{Bounds, Ports};
 use helenus_testkit::services::Registry;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -18,6 +18,9 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::proxy::{Mode, Proxy};
+
+/// Names another node to run on than the shared one.
+pub(crate) const NODE_VARIABLE: &str = "HELENUS_TEST_CASSANDRA";
 
 /// A keyspace of one test on the shared node, dropped with it.
 pub(crate) struct Keyspace {
@@ -28,7 +31,8 @@ pub(crate) struct Keyspace {
 impl Keyspace {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let address = Registry::new().cassandra().unwrap().to_string();
+        let address = std::env::var(NODE_VARIABLE)
+            .unwrap_or_else(|_| Registry::new().cassandra().unwrap().to_string());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         Keyspace { name: format!("store_{}_{count}", std::process::id()), address }
     }
@@ -44,7 +48,11 @@ impl Keyspace {
     }
 
     pub(crate) fn store_through(&self, proxy: &Proxy, options: Options) -> CassandraStore {
-        CassandraStore::new(self.endpoint(proxy.address()), options, Ports::system()).unwrap()
+        self.store_at(proxy.address(), options)
+    }
+
+    pub(crate) fn store_at(&self, address: &str, options: Options) -> CassandraStore {
+        CassandraStore::new(self.endpoint(address), options, Ports::system()).unwrap()
     }
 
     async fn session(&self) -> Session {
@@ -219,7 +227,8 @@ async fn the_first_writers_serial_consistency_stands() {
 async fn an_operation_outlives_its_row_in_its_events() {
     let keyspace = Keyspace::new();
     let window = Duration::from_secs(2);
-    let options = Options { operation_window: window, ..Options::default() };
+    let bounds = Bounds { operation_window: window, ..Bounds::default() };
+    let options = Options { bounds, ..Options::default() };
     let store = keyspace.store(options, Ports::system());
     let dated = fresh();
     let undated = OperationId::from(Uuid::new_v4());

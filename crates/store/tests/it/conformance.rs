@@ -14,6 +14,8 @@ mod leases;
 mod operations;
 #[cfg(feature = "sqlite")]
 mod outbox;
+mod retention;
+mod snapshots;
 #[cfg(feature = "sqlite")]
 mod subscriptions;
 
@@ -74,6 +76,7 @@ macro_rules! conformance {
             other_content_under_a_known_id_is_refused,
             an_invalid_message_is_refused_and_not_staged,
             many_writers_of_one_id_stage_it_once,
+            a_batch_is_staged_message_by_message,
         );
         conformance!(@promises $setup, dispatch:
             pending_messages_come_in_staging_order,
@@ -85,6 +88,14 @@ macro_rules! conformance {
             a_settled_message_stays_settled,
             a_report_on_nothing_says_so,
             the_backlog_is_what_is_not_settled,
+            a_store_keeps_its_identity,
+            shards_share_the_messages_and_a_key_is_in_one,
+            a_message_that_failed_holds_its_key,
+            a_delayed_message_holds_nobody,
+            a_parked_message_is_not_due_and_its_key_does_as_told,
+            reports_of_one_message_in_one_call_are_applied_in_order,
+            the_watermark_stays_behind_what_is_pending,
+            staging_wakes_who_waits,
         );
         conformance!(@promises $setup, inbox:
             a_message_is_marked_once,
@@ -117,6 +128,28 @@ macro_rules! conformance {
             writers_of_few_streams_get_each_version_once,
             append_and_cancel_agree_who_won,
         );
+        conformance!(@promises $setup, snapshots:
+            the_newest_snapshot_is_loaded_with_all_its_fields,
+            a_snapshot_never_changes,
+            a_snapshot_beyond_the_end_is_refused,
+            what_is_wrong_with_a_snapshot_is_said,
+            only_the_newest_are_kept,
+            savers_at_once_keep_the_newest,
+        );
+        conformance!(@promises $setup, retention:
+            archived_events_read_like_others,
+            dropped_events_are_truncated_never_skipped,
+            a_stream_without_events_keeps_its_version,
+            what_was_archived_can_be_dropped,
+            a_cut_is_by_version_count_or_age,
+            without_a_snapshot_nothing_is_retired_unless_forced,
+            a_plan_changes_nothing,
+            stopped_after_any_step_it_is_completed_later,
+            operations_are_settled_after_their_events_are_archived,
+            operations_are_not_taken_for_new_after_their_events_are_dropped,
+            a_long_stream_is_archived_in_steps,
+            retiring_beside_readers_and_writers_gives_no_gap,
+        );
     };
     (@leases $setup:path) => {
         conformance!(@promises $setup, leases:
@@ -132,6 +165,8 @@ macro_rules! conformance {
             a_feed_goes_on_after_a_position,
             a_follower_gets_what_is_appended_later,
             a_position_of_nowhere_is_refused,
+            archived_events_are_given_like_others,
+            dropped_events_are_told_of_and_numbered,
         );
     };
     (@subscriptions $setup:path) => {
@@ -141,6 +176,7 @@ macro_rules! conformance {
             only_the_owner_of_a_lane_moves_its_checkpoint,
             a_checkpoint_moves_from_where_it_is_or_not_at_all,
             the_slowest_is_whoever_has_most_to_read,
+            what_a_subscription_has_yet_to_read_is_not_dropped,
             consumers_count_while_they_say_so,
             a_parked_event_keeps_its_place_in_the_stream,
             parked_events_are_replayed_in_order_or_discarded,

@@ -11,7 +11,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::effect::{Stopped, apply};
 use super::{Output, Projection, ProjectionError, physical, quoted, suffix};
 use crate::contract::{
-    Hold, NewSubscription, OnPoison, Position, Settlement, SubscriptionError, SubscriptionName,
+    FeedItem, Hold, NewSubscription, OnPoison, Position, Settlement, SubscriptionError,
+    SubscriptionName,
 };
 use crate::sqlite::{feed, subscriptions};
 use crate::subscription::{Delivery, told};
@@ -143,12 +144,14 @@ fn reaches<P: Projection>(
     let from = position(db, &building.subscription)?;
     let mut reached = from;
     let at = |sequence: i64| Position::new(sequence.to_string());
-    for (sequence, event) in feed::fetch(db, from)? {
+    for (sequence, item) in feed::fetch(db, from)? {
         if sequence > target {
             break;
         }
-        let delivery = Delivery { position: at(sequence), event: event.into() };
-        apply(db, projection, building.generation, &delivery)?;
+        if let FeedItem::Event { position, event } = item {
+            let delivery = Delivery { position, event: event.into() };
+            apply(db, projection, building.generation, &delivery)?;
+        }
         reached = sequence;
     }
     let settlement = Settlement::Ahead { from: at(from), to: at(reached) };

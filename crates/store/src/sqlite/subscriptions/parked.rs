@@ -1,6 +1,6 @@
 //! Events set aside: parking them, looking at them, trying them again or giving them up.
 
-use helenus_model::Timestamp;
+use helenus_model::{RecordedEvent, StreamId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::lanes::{advance, fence, stream_id};
@@ -179,33 +179,42 @@ fn select(
     limit: usize,
 ) -> Result<Vec<Parked>, SubscriptionError> {
     let mut query = db.prepare_cached(&format!(
-        "SELECT global_sequence, parked.stream_id, attempts, last_error, parked_at_utc, replay,
-                {COLUMNS}
-         FROM helenus_parked_events AS parked LEFT JOIN helenus_event_streams
-              USING (global_sequence)
-         WHERE subscription = ?1 AND ({condition})
+        "SELECT global_sequence, stream_id, attempts, last_error, parked_at_utc, replay
+         FROM helenus_parked_events WHERE subscription = ?1 AND ({condition})
          ORDER BY global_sequence LIMIT ?2"
     ))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = query.query(params![name.as_str(), limit, lane])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(parked(row)?);
+        found.push(parked(db, row)?);
     }
     Ok(found)
 }
 
-fn parked(row: &Row<'_>) -> Result<Parked, SubscriptionError> {
-    let stream_id = stream_id(row.get(1)?)?;
-    let is_there = row.get::<_, Option<i64>>("stream_version")?.is_some();
-    let event = is_there.then(|| event(&stream_id, row)).transpose()?;
+fn parked(db: &Connection, row: &Row<'_>) -> Result<Parked, SubscriptionError> {
+    let (sequence, stream_id) = (row.get(0)?, stream_id(row.get(1)?)?);
     Ok(Parked {
-        position: position(row.get(0)?),
+        position: position(sequence),
+        event: stored(db, sequence, &stream_id)?,
         stream_id,
-        event,
         error: row.get("last_error")?,
         attempts: row.get("attempts")?,
         parked_at: Timestamp::from_millis(row.get("parked_at_utc")?),
         replay: row.get("replay")?,
     })
+}
+
+/// The event of a number, archived or not.
+fn stored(
+    db: &Connection,
+    sequence: i64,
+    stream_id: &StreamId,
+) -> Result<Option<RecordedEvent>, SubscriptionError> {
+    let mut query = db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM helenus_event_streams WHERE global_sequence = ?1
+         UNION ALL SELECT {COLUMNS} FROM helenus_event_archive WHERE global_sequence = ?1"
+    ))?;
+    let mut rows = query.query([sequence])?;
+    Ok(rows.next()?.map(|row| event(stream_id, row)).transpose()?)
 }

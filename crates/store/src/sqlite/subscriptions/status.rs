@@ -5,7 +5,7 @@ use helenus_sqlite::Error;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::{on_poison, position};
-use crate::contract::{Generation, LaneStatus, Position, SubscriptionName, SubscriptionStatus};
+use crate::contract::{Generation, LaneStatus, SubscriptionName, SubscriptionStatus};
 use crate::sqlite::feed;
 
 /// Every subscription, or the one named.
@@ -92,7 +92,11 @@ fn lanes(db: &Connection, subscription: &str) -> Result<Vec<LaneStatus>, Error> 
 fn first_after(db: &Connection, sequence: i64) -> Result<Option<(i64, Timestamp)>, Error> {
     let mut query = db.prepare_cached(
         "SELECT global_sequence, appended_at_utc FROM helenus_event_streams
-         WHERE global_sequence > ?1 ORDER BY global_sequence LIMIT 1",
+         WHERE global_sequence > ?1
+         UNION ALL
+         SELECT global_sequence, appended_at_utc FROM helenus_event_archive
+         WHERE global_sequence > ?1
+         ORDER BY global_sequence LIMIT 1",
     )?;
     let first =
         query.query_row([sequence], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))));
@@ -100,7 +104,9 @@ fn first_after(db: &Connection, sequence: i64) -> Result<Option<(i64, Timestamp)
 }
 
 /// Who is furthest behind, and what everybody is done with.
-pub(super) fn slowest(db: &Connection) -> Result<Option<(SubscriptionName, Position)>, Error> {
+pub(in crate::sqlite) fn slowest(
+    db: &Connection,
+) -> Result<Option<(SubscriptionName, i64)>, Error> {
     let mut query = db.prepare_cached(
         "SELECT coalesce(projection, subscription), sequence FROM (
              SELECT subscription, position AS sequence FROM helenus_subscription_lanes
@@ -110,7 +116,7 @@ pub(super) fn slowest(db: &Connection) -> Result<Option<(SubscriptionName, Posit
     )?;
     let found = query.query_row([], |row| {
         let name: String = row.get(0)?;
-        Ok((SubscriptionName::internal(name), position(row.get(1)?)))
+        Ok((SubscriptionName::internal(name), row.get(1)?))
     });
     Ok(found.optional()?)
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use helenus_model::{Expected, Failure, Kind, StreamId};
+use futures_util::TryStreamExt;
+use helenus_model::{Expected, Failure, Kind, Payload, StreamId, Version};
 use helenus_store::contract::{
-    Acquired, EventStore, Feed, Hold, NewSubscription, OnPoison, Parking, Position, Reason,
-    Settlement, Start, SubscriptionError, SubscriptionName, Subscriptions, Which,
+    Acquired, Cut, EventStore, Feed, Hold, NewSnapshot, NewSubscription, OnPoison, Parking,
+    Position, Reason, Retention, Retire, Settlement, Snapshots, Start, SubscriptionError,
+    SubscriptionName, Subscriptions, Which,
 };
 
 use super::Fixture;
@@ -173,6 +175,32 @@ where
     assert_eq!(store.slowest().await.unwrap(), Some((name("slow"), all[1].clone())));
     store.discard(&name("slow"), Which::All).await.unwrap();
     assert_eq!(store.slowest().await.unwrap(), Some((name("fast"), all[3].clone())));
+}
+
+pub(super) async fn what_a_subscription_has_yet_to_read_is_not_dropped<S>(fixture: &Fixture<S>)
+where
+    S: EventStore + Feed + Subscriptions + Snapshots + Retention,
+{
+    let store = &fixture.store;
+    let all = appended(store, &["a", "b", "a", "a"]).await;
+    let (stream, last) = (StreamId::new("a").unwrap(), Version::new(3).unwrap());
+    let state = Payload::json(&serde_json::json!({}));
+    store.save_snapshot(NewSnapshot::new(stream.clone(), last, "a", state)).await.unwrap();
+    store.subscribe(subscription("mail", 1)).await.unwrap();
+    let owner = hold(store, "mail", 0, "x").await;
+    let start = store.lane(&owner).await.unwrap().position;
+    store.settle(&owner, ahead(&start, &all[1])).await.unwrap();
+    // Versions 1 and 2 of the stream are at the first and third place of the feed.
+    let retire = Retire::drop(stream, Cut::Before(last));
+    let drop = async |retire: Retire| store.retire(retire).try_collect::<Vec<_>>().await;
+    let error = drop(retire.clone()).await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (Kind::Conflict, "unread"));
+    assert_eq!(error.details()["subscription"], "mail");
+    store.settle(&owner, ahead(&all[1], &all[2])).await.unwrap();
+    drop(retire).await.unwrap();
+    // Whoever begins now is told of what is gone, and gets past it.
+    let rest = positions(store, helenus_store::contract::ReadFeed::default()).await;
+    assert_eq!(rest.len(), 2);
 }
 
 pub(super) async fn consumers_count_while_they_say_so<S: Subscriptions>(fixture: &Fixture<S>) {
