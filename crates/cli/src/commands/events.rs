@@ -42,7 +42,7 @@ pub(crate) async fn run(
         EventsCommand::Project(project) => {
             Box::pin(project::run(&store, project, prepared, output)).await
         }
-        command => Box::pin(self::command(&store, command, appended, output)).await,
+        other => Box::pin(command(&store, other, appended, output)).await,
     };
     store.close().await;
     done.map(|()| Outcome::Done)
@@ -119,6 +119,7 @@ async fn command(
                 output.json_line(&json!({ "stream_id": stream_id, "stream_version": version }));
             }
         }
+        EventsCommand::Project(_) => {} // has a file of its own
     }
     Ok(())
 }

@@ -1,9 +1,7 @@
 //! `helenus events project`: tables that follow the feed, and what they could not take in.
 
 use helenus::projection::{Projector, SqlProjection};
-use helenus::store::{
-    Parked, SubscriptionName, SubscriptionStatus, Subscriptions,
-};
+use helenus::store::{Parked, SubscriptionName, SubscriptionStatus, Subscriptions};
 use helenus::subscription::CaughtUp;
 use helenus::{Store, Version};
 use serde_json::{Value, json};
@@ -213,7 +211,9 @@ fn list_parked(parked: &[Parked], output: &Output) {
         [
             one.position.to_string(),
             one.stream_id.to_string(),
-            event.map(|event| event.version).map_or(String::new(), |version: Version| version.to_string()),
+            event
+                .map(|event| event.version)
+                .map_or(String::new(), |version: Version| version.to_string()),
             event.map_or_else(|| "gone".to_owned(), |event| event.event_type.clone()),
             one.attempts.to_string(),
             one.error.clone().unwrap_or_else(waits),
