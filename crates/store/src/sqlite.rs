@@ -68,8 +68,8 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
         include_str!("sqlite/004-retention.sql"),
+        include_str!("sqlite/005-subscriptions.sql"),
         include_str!("sqlite/006-dispatch.sql"),
-        include_str!("sqlite/007-subscriptions.sql"),
     ],
 };
 
