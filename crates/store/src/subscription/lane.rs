@@ -146,7 +146,9 @@ where
                         passed += 1;
                     }
                 }
-                Some(FeedItem::Dropped { position, .. }) => {
+                // Whoever dropped them did so by force, or before there was this subscription.
+                Some(FeedItem::Dropped { position, count }) => {
+                    tracing::warn!(count, %position, "events were dropped before they were read");
                     through = position;
                     passed += 1;
                 }
