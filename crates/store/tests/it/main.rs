@@ -13,6 +13,8 @@ mod conformance;
 mod gate;
 #[cfg(feature = "service-tests")]
 mod grouping;
+#[cfg(feature = "sqlite")]
+mod metering;
 #[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod model;
 #[cfg(feature = "sqlite")]

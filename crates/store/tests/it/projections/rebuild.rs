@@ -18,6 +18,17 @@ async fn fill(store: &SqliteStore) {
     }
 }
 
+/// A store with version 1 of the projection live, version 2 half built beside it.
+async fn half_rebuilt(dir: &tempfile::TempDir) -> SqliteStore {
+    let store = open(dir).await;
+    fill(&store).await;
+    projector(&store, &version(1)).catch_up(&never()).await.unwrap();
+    let stop = CancellationToken::new();
+    let stopped = Digests { stop: Some((40, stop.clone())), ..version(2) };
+    projector(&store, &stopped).rebuild(&stop).await.unwrap();
+    store
+}
+
 /// The build that is not live.
 async fn building(store: &SqliteStore) -> Option<SubscriptionStatus> {
     let all = store.subscriptions().await.unwrap();
@@ -56,12 +67,7 @@ async fn another_version_needs_a_rebuild_which_swaps() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_that_is_stopped_goes_on_later_while_the_old_tables_serve_and_follow() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(&dir).await;
-    fill(&store).await;
-    projector(&store, &version(1)).catch_up(&never()).await.unwrap();
-    let stop = CancellationToken::new();
-    let stopped = Digests { stop: Some((40, stop.clone())), ..version(2) };
-    projector(&store, &stopped).rebuild(&stop).await.unwrap();
+    let store = half_rebuilt(&dir).await;
     let beside = building(&store).await.expect("it is not finished");
     let reached: u64 = beside.lanes[0].position.as_str().parse().unwrap();
     assert!((40..100).contains(&reached), "{reached}");
@@ -81,12 +87,7 @@ async fn a_rebuild_that_is_stopped_goes_on_later_while_the_old_tables_serve_and_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_of_another_version_replaces_one_that_was_left() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(&dir).await;
-    fill(&store).await;
-    projector(&store, &version(1)).catch_up(&never()).await.unwrap();
-    let stop = CancellationToken::new();
-    let stopped = Digests { stop: Some((40, stop.clone())), ..version(2) };
-    projector(&store, &stopped).rebuild(&stop).await.unwrap();
+    let store = half_rebuilt(&dir).await;
     assert_eq!(projector(&store, &version(3)).rebuild(&never()).await.unwrap().handled, 100);
     is_whole(&store).await;
     assert_eq!((live_version(&store).await.as_str(), leftovers(&store).await), ("3", 3));
