@@ -118,7 +118,7 @@ fn one_column(db: &Connection, payload: &Payload) -> Result<()> {
 fn event_rows(db: &Connection, number: usize, pass: usize, payload: &Payload) -> Result<()> {
     let stream = stream_name(number % IN_FLIGHT, number / IN_FLIGHT);
     let id = ((pass << 32 | number) as u128).to_be_bytes();
-    let version = pass as i64 + 1;
+    let version = i64::try_from(pass)? + 1;
     db.prepare_cached(
         "INSERT INTO helenus_event_heads (stream_id, head_version) VALUES (?1, ?2)
          ON CONFLICT (stream_id) DO UPDATE SET head_version = excluded.head_version",

@@ -11,7 +11,8 @@ use helenus_model::{
 };
 
 use crate::Ports;
-use crate::contract::{Append, AppendError, InvalidAppend};
+use crate::contract::{Append, AppendError, Extent, InvalidAppend};
+use crate::retention::Place;
 
 /// What an event store takes at once, and for how long it remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,11 +195,12 @@ impl Plan {
         Ok(Span { first, last })
     }
 
-    /// The versions of this append's events, if they end at `last`.
-    pub(crate) fn ending_at(&self, last: Version) -> Option<Span> {
-        let count = i64::try_from(self.events.len()).ok()?;
-        let first = Version::new(last.as_i64().checked_sub(count)?.checked_add(1)?)?;
-        Some(Span { first, last })
+    /// Whether its events may have been written and dropped since. Nothing is left to tell it by
+    /// then: its id does not say that it is new.
+    pub(crate) fn may_have_been_dropped(&self, extent: Option<Extent>) -> bool {
+        let (Some(head), Some(extent)) = (self.expected_head(), extent) else { return false };
+        let first = head.map_or(Version::FIRST, Version::next);
+        self.age == Age::Undated && extent.place(first) == Place::Dropped
     }
 
     pub(crate) fn expired(&self) -> AppendError {

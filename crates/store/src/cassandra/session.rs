@@ -9,6 +9,7 @@ use scylla::client::session_builder::SessionBuilder;
 use secrecy::ExposeSecret;
 use tokio::sync::OnceCell;
 
+use super::annex::Annex;
 use super::group::Groups;
 use super::options::Names;
 use super::statements::Statements;
@@ -48,6 +49,7 @@ struct Shared {
     options: Options,
     names: Names,
     link: OnceCell<Link>,
+    annex: OnceCell<Annex>,
     groups: Arc<Groups>,
 }
 
@@ -84,14 +86,22 @@ impl CassandraStore {
     }
 
     fn on(source: Source, names: Names, options: Options, ports: Ports) -> Self {
-        let (link, groups) = (OnceCell::new(), Arc::default());
-        CassandraStore { shared: Arc::new(Shared { source, options, names, link, groups }), ports }
+        let (link, annex, groups) = (OnceCell::new(), OnceCell::new(), Arc::default());
+        let shared = Shared { source, options, names, link, annex, groups };
+        CassandraStore { shared: Arc::new(shared), ports }
     }
 
     /// The session; whoever comes first opens it, the others wait for that. A failure is not kept:
     /// the next one tries again.
     pub(super) async fn link(&self) -> Result<&Link, Error> {
         self.shared.link.get_or_try_init(|| Box::pin(self.shared.open())).await
+    }
+
+    /// The session, and what snapshots and archive need beyond it.
+    pub(super) async fn annex(&self) -> Result<(&Link, &Annex), Error> {
+        let (link, shared) = (self.link().await?, &self.shared);
+        let open = || Box::pin(Annex::open(&link.session, &shared.names, &shared.options));
+        Ok((link, shared.annex.get_or_try_init(open).await?))
     }
 
     pub(super) fn groups(&self) -> &Arc<Groups> {

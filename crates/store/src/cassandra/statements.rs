@@ -18,7 +18,7 @@ pub(super) struct Statements {
     pub(super) new_head: PreparedStatement,
     /// `head_version, operation_id, stream_id, expected head_version`.
     pub(super) move_head: PreparedStatement,
-    /// `stream_id, row, operation_id, head_version, content_hash, ttl`.
+    /// `stream_id, row, operation_id, first_version, head_version, content_hash, ttl`.
     pub(super) operation: PreparedStatement,
     /// The columns of [`EVENT_COLUMNS`].
     pub(super) event: PreparedStatement,
@@ -30,8 +30,6 @@ pub(super) struct Statements {
     pub(super) forward: PreparedStatement,
     /// `stream_id, from`.
     pub(super) backward: PreparedStatement,
-    /// `stream_id, last`: versions and operations, newest first.
-    pub(super) operations_down: PreparedStatement,
     /// `stream_id, operation_id`: versions of an operation's events.
     pub(super) operation_events: PreparedStatement,
     /// Nothing: every head.
@@ -46,13 +44,13 @@ const EVENT_COLUMNS: &str = "stream_id, stream_version, event_type, payload, occ
      causation_id, tenant_id, metadata_json, operation_id, content_hash";
 
 /// What [`super::rows::EventRow`] reads.
-const READ_COLUMNS: &str = "stream_version, event_type, payload, occurred_at_utc, \
+pub(super) const READ_COLUMNS: &str = "stream_version, event_type, payload, occurred_at_utc, \
      appended_at_utc, event_id, schema_version, content_type, payload_bytes, correlation_id, \
      causation_id, tenant_id, metadata_json, operation_id";
 
 /// What [`super::rows::ConditionRow`] reads.
-const LOOK_COLUMNS: &str =
-    "stream_version, head_version, operation_id, operation_state, content_hash";
+const LOOK_COLUMNS: &str = "stream_version, first_version, head_version, operation_id, \
+     operation_state, content_hash, truncated_before, archived_from";
 
 impl Statements {
     pub(super) async fn prepare(
@@ -77,8 +75,8 @@ impl Statements {
             .await?,
             operation: cas(format!(
                 "INSERT INTO {table} (stream_id, stream_version, operation_id, operation_state,
-                     head_version, content_hash)
-                 VALUES (?, ?, ?, 'applied', ?, ?) IF NOT EXISTS USING TTL ?"
+                     first_version, head_version, content_hash)
+                 VALUES (?, ?, ?, 'applied', ?, ?, ?) IF NOT EXISTS USING TTL ?"
             ))
             .await?,
             event: cas(format!(
@@ -99,12 +97,6 @@ impl Statements {
             backward: read(select(
                 "stream_id = ? AND stream_version >= 1 AND stream_version <= ?
                  ORDER BY stream_version DESC",
-            ))
-            .await?,
-            operations_down: read(format!(
-                "SELECT stream_version, operation_id FROM {table}
-                 WHERE stream_id = ? AND stream_version >= 1 AND stream_version <= ?
-                 ORDER BY stream_version DESC"
             ))
             .await?,
             operation_events: read(format!(
@@ -135,7 +127,7 @@ impl Statements {
     }
 }
 
-async fn prepare(
+pub(super) async fn prepare(
     session: &Session,
     options: &Options,
     cql: String,

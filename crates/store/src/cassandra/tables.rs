@@ -83,6 +83,26 @@ pub(super) async fn setting(session: &Session, name: &str) -> Option<String> {
     answer.maybe_first_row::<(Option<String>,)>().ok()??.0
 }
 
+/// Makes those of `tables` that are missing: a name, and what stands after it.
+pub(super) async fn make(
+    session: &Session,
+    names: &Names,
+    tables: &[(&str, &str)],
+) -> Result<(), Error> {
+    let wanted: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
+    let query =
+        "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name IN ?";
+    if count(session, query, (&names.keyspace, &wanted)).await? == tables.len() {
+        return Ok(());
+    }
+    let _turn = SCHEMA_CHANGE.lock().await;
+    for (name, definition) in tables {
+        let table = names.quoted(name);
+        change(session, format!("CREATE TABLE IF NOT EXISTS {table} {definition}")).await?;
+    }
+    Ok(())
+}
+
 fn create_keyspace(names: &Names, options: &Options) -> String {
     let replication = match &options.replication {
         Replication::Simple(copies) => {
@@ -105,7 +125,7 @@ fn create_events(names: &Names) -> String {
              schema_version int, content_type text, payload_bytes blob, correlation_id text,
              causation_id text, tenant_id text, metadata_json text, operation_id uuid,
              operation_state text, content_hash blob, head_version bigint,
-             truncated_before bigint, slot text,
+             truncated_before bigint, slot text, first_version bigint, archived_from bigint,
              PRIMARY KEY (stream_id, stream_version)
          ) WITH CLUSTERING ORDER BY (stream_version ASC)
            AND speculative_retry = 'MIN(99p,50ms)'",

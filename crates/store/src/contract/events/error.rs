@@ -200,7 +200,7 @@ fn shown(expected: Expected) -> Value {
 }
 
 /// What callers can do is the same for every reason a backend is not available.
-fn backend_code(error: &Error) -> &'static str {
+pub(in crate::contract) fn backend_code(error: &Error) -> &'static str {
     match error.kind() {
         Kind::Unavailable | Kind::Timeout => "unavailable",
         // What a release cannot do yet is not the caller's mistake.
