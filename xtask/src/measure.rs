@@ -42,8 +42,15 @@ const BENCHES: &[Run] = &[
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
 ];
 
-const PROOFS: &[Run] =
-    &[Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] }];
+const PROOFS: &[Run] = &[
+    Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] },
+    Run {
+        name: "archive",
+        package: "helenus-store",
+        target: "retiring_beside_readers_and_writers",
+        services: &[Service::Cassandra],
+    },
+];
 
 const PROOF_SIZE_VARIABLE: &str = "HELENUS_PROOF";
 /// A proof prints its result on lines that start so.

@@ -15,5 +15,7 @@ mod grouping;
 mod model;
 #[cfg(feature = "service-tests")]
 mod proxy;
+#[cfg(feature = "service-tests")]
+mod retention;
 #[cfg(feature = "sqlite")]
 mod staging;
