@@ -37,6 +37,9 @@ pub(super) fn resolve(
     if let Some((Span { first, last }, _)) = applied(db, stream_id, operation_id, extent)? {
         return Ok(Resolved::Applied { first, last });
     }
+    if is_cancelled(db, stream_id, operation_id, now)? {
+        return Ok(Resolved::Cancelled);
+    }
     let is_fresh = Age::of(operation_id, now, window) == Age::Fresh;
     if !is_fresh && extent.is_some_and(|extent| extent.has_dropped()) {
         return Err(AppendError::OperationExpired { operation_id });
