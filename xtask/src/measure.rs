@@ -39,6 +39,8 @@ struct Run {
 
 const BENCHES: &[Run] = &[
     Run { name: "sqlite", package: "helenus-sqlite", target: "engine", services: &[] },
+    // Its node is its own, so that the processor time it prints is of this bench alone.
+    Run { name: "events", package: "helenus-store", target: "events", services: &[] },
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
 ];
 
@@ -48,9 +50,12 @@ const PROOFS: &[Run] = &[
         name: "archive",
         package: "helenus-store",
         target: "retiring_beside_readers_and_writers",
-        services: &[Service::Cassandra],
+        services: CASSANDRA,
     },
+    Run { name: "events-model", package: "helenus-store", target: "model::", services: CASSANDRA },
+    Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
 ];
+const CASSANDRA: &[Service] = &[Service::Cassandra];
 
 const PROOF_SIZE_VARIABLE: &str = "HELENUS_PROOF";
 /// A proof prints its result on lines that start so.

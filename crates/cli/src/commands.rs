@@ -4,4 +4,5 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod init;
+pub(crate) mod segments;
 pub(crate) mod shell;

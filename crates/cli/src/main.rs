@@ -37,10 +37,13 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         Command::Init(init) => return commands::init::run(init, output),
         Command::Completions { shell } => return commands::shell::completions(*shell, output),
         Command::Man { directory } => return commands::shell::man(directory.as_deref(), output),
-        Command::Demo(_) | Command::Doctor | Command::Events(_) => {}
+        Command::Demo(_) | Command::Doctor | Command::Events(_) | Command::Segments(_) => {}
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
+    if let Command::Segments(segments) = &arguments.command {
+        return commands::segments::run(segments, config?, output);
+    }
     let runtime = tokio::runtime::Runtime::new()
         .map_err(Failed::system("start the runtime", "free some memory or threads"))?;
     runtime.block_on(async {

@@ -4,10 +4,9 @@
 //! and settling publishes again. Records carry the message id, so a consumer with an inbox takes
 //! each once.
 
-mod backoff;
 mod drain;
 mod record;
 
-pub use backoff::Backoff;
 pub use drain::{DrainError, Drained, drain};
+pub use helenus_model::Backoff;
 pub use record::record;

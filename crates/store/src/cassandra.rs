@@ -20,6 +20,7 @@ mod probe;
 mod read;
 mod resolve;
 mod retention;
+mod routing;
 mod rows;
 mod session;
 mod snapshots;

@@ -11,6 +11,7 @@ mod leases;
 mod outbox;
 mod retention;
 mod snapshots;
+mod subscriptions;
 
 pub use dispatch::{AfterParking, Backlog, Dispatch, Identity, Outcome, Pending, Report, Settled};
 pub use events::{
@@ -27,3 +28,8 @@ pub use retention::{
     Cut, Disposal, Extent, Retention, Retire, RetireError, RetirePlan, RetireStep,
 };
 pub use snapshots::{NewSnapshot, Saved, Snapshot, SnapshotError, SnapshotInfo, Snapshots};
+pub use subscriptions::{
+    Generation, Hold, InvalidName, LaneState, LaneStatus, NewSubscription, OnPoison, Parked,
+    Parking, Reason, Settlement, Start, SubscriptionError, SubscriptionName, SubscriptionStatus,
+    Subscriptions, Which, lane_of,
+};

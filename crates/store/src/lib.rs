@@ -9,6 +9,7 @@ pub mod cassandra;
 pub mod contract;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+pub mod subscription;
 pub mod typed;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]

@@ -9,10 +9,12 @@ mod feed;
 mod inbox;
 mod leases;
 mod outbox;
+mod projections;
 mod retention;
 mod rows;
 mod settings;
 mod snapshots;
+mod subscriptions;
 
 use std::path::Path;
 
@@ -63,6 +65,7 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
         include_str!("sqlite/004-retention.sql"),
+        include_str!("sqlite/005-subscriptions.sql"),
         include_str!("sqlite/006-dispatch.sql"),
     ],
 };

@@ -61,6 +61,9 @@ pub(crate) struct Plan {
     pub(crate) stream_id: StreamId,
     pub(crate) expected: Expected,
     pub(crate) operation_id: OperationId,
+    /// The id was made for this append: nobody can have sent it before.
+    #[cfg(feature = "sqlite")]
+    pub(crate) is_first_sent: bool,
     pub(crate) age: Age,
     pub(crate) content_hash: ContentHash,
     pub(crate) appended_at: Timestamp,
@@ -98,6 +101,8 @@ impl Plan {
         check(&append)?;
         let bytes = size(&append);
         let now = ports.clock.now();
+        #[cfg(feature = "sqlite")]
+        let is_first_sent = append.operation_id.is_none();
         let operation_id = append
             .operation_id
             .unwrap_or_else(|| OperationId::generate(&*ports.clock, &*ports.random));
@@ -107,6 +112,8 @@ impl Plan {
             stream_id: append.stream_id,
             expected: append.expected,
             operation_id,
+            #[cfg(feature = "sqlite")]
+            is_first_sent,
             age: Age::of(operation_id, now, bounds.operation_window),
             content_hash,
             appended_at: now,

@@ -6,7 +6,7 @@ use scylla::statement::prepared::PreparedStatement;
 
 use super::options::Names;
 use super::statements::{READ_COLUMNS, prepare};
-use super::{Error, Options, tables};
+use super::{Error, Options, routing, tables};
 
 #[derive(Debug)]
 pub(super) struct Annex {
@@ -83,8 +83,9 @@ impl Annex {
         let snapshots = names.quoted(&names.snapshots);
         let chunk = "stream_id = ? AND chunk = ?";
         let range = "stream_version >= ? AND stream_version < ?";
-        let cas = |cql: String| Box::pin(prepare(session, options, cql, true));
-        let plain = |cql: String| Box::pin(prepare(session, options, cql, false));
+        let pinned = routing::pinned(options);
+        let cas = |cql: String| Box::pin(prepare(session, options, cql, Some(&pinned)));
+        let plain = |cql: String| Box::pin(prepare(session, options, cql, None));
         let mut head = plain(format!(
             "SELECT head_version, truncated_before, archived_from FROM {events}
              WHERE stream_id = ? AND stream_version = 0"

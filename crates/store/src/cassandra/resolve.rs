@@ -102,9 +102,7 @@ async fn by_events(
     let archived = archive::events_of(store, stream_id, operation_id, extent).await;
     match (archived.map_err(named)?, live) {
         (Some(archived), Some(live)) => Ok(Some(Span { last: live.last, ..archived })),
-        (None, None) if extent.has_dropped() => {
-            Err(AppendError::OperationExpired { operation_id })
-        }
+        (None, None) if extent.has_dropped() => Err(AppendError::OperationExpired { operation_id }),
         (archived, live) => Ok(archived.or(live)),
     }
 }

@@ -6,7 +6,6 @@ use helenus_model::backend::Endpoint;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use scylla::policies::load_balancing::DefaultPolicy;
 use secrecy::ExposeSecret;
 use tokio::sync::OnceCell;
 
@@ -14,7 +13,7 @@ use super::annex::Annex;
 use super::group::Groups;
 use super::options::Names;
 use super::statements::Statements;
-use super::{Error, Options, tables};
+use super::{Error, Options, routing, tables};
 use crate::Ports;
 use crate::append::Bounds;
 
@@ -149,16 +148,11 @@ pub(super) async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Se
     builder.build().await.map_err(|error| failed(Box::new(error)))
 }
 
-/// Requests go to a replica of their partition, in the local data centre where one is named.
 fn profile(options: &Options) -> ExecutionProfile {
-    let mut policy = DefaultPolicy::builder().token_aware(true);
-    if let Some(name) = &options.local_dc {
-        policy = policy.prefer_datacenter(name.clone()).permit_dc_failover(true);
-    }
     ExecutionProfile::builder()
         .consistency(options.consistency.level())
         .serial_consistency(Some(options.serial_consistency.level()))
         .request_timeout(Some(options.request_timeout))
-        .load_balancing_policy(policy.build())
+        .load_balancing_policy(routing::spread(options))
         .build()
 }

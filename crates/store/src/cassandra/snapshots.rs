@@ -17,9 +17,7 @@ use super::classify::{page_error, read_error, request_error};
 use super::read::row_error;
 use super::rows::{Answer, answer};
 use super::{CassandraStore, Error};
-use crate::contract::{
-    self, NewSnapshot, Saved, Snapshot, SnapshotError, SnapshotInfo, Snapshots,
-};
+use crate::contract::{self, NewSnapshot, Saved, Snapshot, SnapshotError, SnapshotInfo, Snapshots};
 use crate::snapshots::Checked;
 
 impl Snapshots for CassandraStore {

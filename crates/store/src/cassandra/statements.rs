@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use scylla::client::session::Session;
+use scylla::policies::load_balancing::LoadBalancingPolicy;
 use scylla::policies::retry::FallthroughRetryPolicy;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 
 use super::classify::prepare_error;
 use super::options::Names;
-use super::{Error, Options};
+use super::{Error, Options, routing};
 
 #[derive(Debug)]
 pub(super) struct Statements {
@@ -33,6 +34,7 @@ pub(super) struct Statements {
     pub(super) operation_events: PreparedStatement,
     /// Nothing: every head.
     pub(super) heads: PreparedStatement,
+    pinned: Arc<dyn LoadBalancingPolicy>,
     options: Options,
 }
 
@@ -56,9 +58,9 @@ impl Statements {
         names: &Names,
         options: &Options,
     ) -> Result<Statements, Error> {
-        let table = names.events();
-        let cas = |cql: String| Box::pin(prepare(session, options, cql, true));
-        let read = |cql: String| Box::pin(prepare(session, options, cql, false));
+        let (table, pinned) = (names.events(), routing::pinned(options));
+        let cas = |cql: String| Box::pin(prepare(session, options, cql, Some(&pinned)));
+        let read = |cql: String| Box::pin(prepare(session, options, cql, None));
         let select = |rest: &str| format!("SELECT {READ_COLUMNS} FROM {table} WHERE {rest}");
         Ok(Statements {
             new_head: cas(format!(
@@ -108,6 +110,7 @@ impl Statements {
             ))
             .await?,
             options: options.clone(),
+            pinned: Arc::clone(&pinned),
         })
     }
 
@@ -119,6 +122,7 @@ impl Statements {
         batch.set_request_timeout(Some(self.options.request_timeout));
         // The default policy sends some errors again even where that is not known to be safe.
         batch.set_retry_policy(Some(Arc::new(FallthroughRetryPolicy)));
+        batch.set_load_balancing_policy(Some(Arc::clone(&self.pinned)));
         batch
     }
 }
@@ -127,13 +131,14 @@ pub(super) async fn prepare(
     session: &Session,
     options: &Options,
     cql: String,
-    conditional: bool,
+    pinned: Option<&Arc<dyn LoadBalancingPolicy>>,
 ) -> Result<PreparedStatement, Error> {
     let mut statement = session.prepare(cql).await.map_err(prepare_error)?;
     // Said here too: a host's own session has defaults of its own.
     statement.set_consistency(options.consistency.level());
     statement.set_request_timeout(Some(options.request_timeout));
-    if conditional {
+    if let Some(pinned) = pinned {
+        statement.set_load_balancing_policy(Some(Arc::clone(pinned)));
         statement.set_serial_consistency(Some(options.serial_consistency.level()));
         statement.set_retry_policy(Some(Arc::new(FallthroughRetryPolicy)));
     } else {

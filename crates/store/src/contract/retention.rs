@@ -59,10 +59,8 @@ pub trait Retention: Send + Sync {
     ) -> impl Future<Output = Result<Option<Extent>, Error>> + Send;
 
     /// What [`Retention::retire`] would do now, or why it would refuse. Changes nothing.
-    fn plan(
-        &self,
-        retire: &Retire,
-    ) -> impl Future<Output = Result<RetirePlan, RetireError>> + Send;
+    fn plan(&self, retire: &Retire)
+    -> impl Future<Output = Result<RetirePlan, RetireError>> + Send;
 
     /// Retires events, one bounded step at a time: each item is a step that was done, and nothing
     /// more is done than is asked for. The stream ends when all is done.

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use helenus_model::limits::{EVENT_PAGE_BYTES, EVENT_PAGE_MAX};
 use helenus_model::StreamId;
+use helenus_model::limits::{EVENT_PAGE_BYTES, EVENT_PAGE_MAX};
 use helenus_sqlite::{Engine, Error};
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::watch;
@@ -100,7 +100,8 @@ impl Follower {
         let after = match (self.after, &self.read.after) {
             (Some(after), _) => after,
             (None, None) => 0,
-            (None, Some(position)) => sequence(position)?,
+            (None, Some(position)) => sequence(position)
+                .ok_or_else(|| ReadError::Position { position: position.clone() })?,
         };
         let page = self.engine.read(move |db| fetch(db, after)).await;
         self.page = page.map_err(contract::Error::from)?;
@@ -108,11 +109,17 @@ impl Follower {
     }
 }
 
-fn sequence(position: &Position) -> Result<i64, ReadError> {
-    match position.as_str().parse() {
-        Ok(sequence @ 0..) => Ok(sequence),
-        _ => Err(ReadError::Position { position: position.clone() }),
-    }
+/// The number a position stands for.
+pub(super) fn sequence(position: &Position) -> Option<i64> {
+    position.as_str().parse().ok().filter(|sequence| *sequence >= 0)
+}
+
+/// The number of the last event ever appended, 0 before the first.
+pub(super) fn head(db: &Connection) -> Result<i64, Error> {
+    let mut query = db.prepare_cached(
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'helenus_event_streams'",
+    )?;
+    Ok(query.query_row([], |row| row.get(0))?)
 }
 
 /// What follows `after`, each item with the number it leaves the reader at.

@@ -9,9 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 use super::SqliteStore;
 use super::events::write::{extent, stored_version};
-use crate::contract::{
-    self, NewSnapshot, Saved, Snapshot, SnapshotError, SnapshotInfo, Snapshots,
-};
+use crate::contract::{self, NewSnapshot, Saved, Snapshot, SnapshotError, SnapshotInfo, Snapshots};
 use crate::snapshots::Checked;
 
 impl Snapshots for SqliteStore {
@@ -163,11 +161,7 @@ fn info(stream_id: &StreamId, row: &Row<'_>) -> Result<SnapshotInfo, Error> {
     })
 }
 
-fn prune(
-    db: &Connection,
-    stream_id: &StreamId,
-    keep: NonZeroU32,
-) -> Result<u64, contract::Error> {
+fn prune(db: &Connection, stream_id: &StreamId, keep: NonZeroU32) -> Result<u64, contract::Error> {
     let deleted = db
         .prepare_cached(
             "DELETE FROM helenus_event_snapshots WHERE stream_id = ?1 AND stream_version <=

@@ -2,6 +2,8 @@
 
 pub(crate) mod aggregates;
 #[cfg(feature = "sqlite")]
+mod consumers;
+#[cfg(feature = "sqlite")]
 mod dispatch;
 mod events;
 #[cfg(feature = "sqlite")]
@@ -15,6 +17,8 @@ mod operations;
 mod outbox;
 mod retention;
 mod snapshots;
+#[cfg(feature = "sqlite")]
+mod subscriptions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,6 +178,29 @@ macro_rules! conformance {
             dropped_events_are_told_of_and_numbered,
         );
     };
+    (@subscriptions $setup:path) => {
+        conformance!(@promises $setup, subscriptions:
+            a_subscription_keeps_its_shape,
+            a_subscription_begins_where_it_is_told,
+            only_the_owner_of_a_lane_moves_its_checkpoint,
+            a_checkpoint_moves_from_where_it_is_or_not_at_all,
+            the_slowest_is_whoever_has_most_to_read,
+            consumers_count_while_they_say_so,
+            a_parked_event_keeps_its_place_in_the_stream,
+            parked_events_are_replayed_in_order_or_discarded,
+            what_is_forgotten_is_gone,
+        );
+        conformance!(@promises $setup, consumers:
+            every_event_is_handled_in_its_streams_order,
+            consumers_share_the_lanes_and_take_over_from_one_that_is_gone,
+            an_owner_that_was_paused_changes_nothing_when_it_comes_back,
+            an_event_that_fails_is_retried_then_parked_with_its_stream,
+            a_replay_that_fails_again_stays_parked,
+            a_poison_event_may_be_passed_by,
+            a_handler_that_panics_has_failed,
+            a_consumer_that_is_stopped_gives_its_lanes_back,
+        );
+    };
     (@promises $setup:path, $area:ident: $($promise:ident),+ $(,)?) => {
         mod $area {
             $(
@@ -197,7 +224,7 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 }
 
 #[cfg(feature = "sqlite")]
-conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases);
+conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases, subscriptions);
 
 #[cfg(feature = "service-tests")]
 fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {

@@ -34,8 +34,7 @@ pub(super) async fn chunk(
     from: Version,
 ) -> Result<Copied, RetireError> {
     let stream_id = &plan.stream_id;
-    let (low, high) =
-        (from.as_i64(), versions_of(chunk_of(from)).end.min(plan.before.as_i64()));
+    let (low, high) = (from.as_i64(), versions_of(chunk_of(from)).end.min(plan.before.as_i64()));
     let count = usize::try_from(high - low).unwrap_or(usize::MAX);
     let before = copies(store, stream_id, low, high).await?;
     // As many as there should be: an earlier attempt may have come so far, or all the way.
@@ -139,7 +138,8 @@ async fn copy(store: &CassandraStore, stream_id: &StreamId, row: Row) -> Result<
     let chunk = Version::new(*number).map_or(0, chunk_of);
     let key = [CqlValue::Text(stream_id.to_string()), CqlValue::BigInt(chunk)];
     // What is absent stays unset: a null would be a tombstone.
-    let columns = row.columns.into_iter().map(|value| value.map_or(MaybeUnset::Unset, MaybeUnset::Set));
+    let columns =
+        row.columns.into_iter().map(|value| value.map_or(MaybeUnset::Unset, MaybeUnset::Set));
     let values: Vec<_> = key.into_iter().map(MaybeUnset::Set).chain(columns).collect();
     let sent = link.session.execute_unpaged(&annex.copy, values).await;
     sent.map(drop).map_err(|error| request_error("copy an event", error))

@@ -203,7 +203,8 @@ fn shown(expected: Expected) -> Value {
 pub(in crate::contract) fn backend_code(error: &Error) -> &'static str {
     match error.kind() {
         Kind::Unavailable | Kind::Timeout => "unavailable",
-        Kind::Invalid => "invalid",
+        // What a release cannot do yet is not the caller's mistake.
+        Kind::Invalid if error.code() != "not_yet" => "invalid",
         _ => error.code(),
     }
 }

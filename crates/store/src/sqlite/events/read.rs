@@ -100,9 +100,7 @@ fn page(
     let (table, first, end) = match extent.place(from) {
         Place::Dropped => return Err(ReadError::Truncated { first: extent.archived_from }),
         Place::Beyond => return Ok(VecDeque::new()),
-        Place::Archived => {
-            ("helenus_event_archive", extent.archived_from, extent.truncated_before)
-        }
+        Place::Archived => ("helenus_event_archive", extent.archived_from, extent.truncated_before),
         Place::Live => ("helenus_event_streams", extent.truncated_before, extent.head.next()),
     };
     let (low, high) = match direction {
@@ -183,6 +181,24 @@ pub(in crate::sqlite) fn event(
         metadata: metadata.map_err(|error| damaged("metadata_json", &error))?,
         operation_id: OperationId::from(uuid("operation_id")?),
     })
+}
+
+/// The event with this number in the feed, in its stream or in the archive.
+pub(in crate::sqlite) fn event_at(
+    db: &Connection,
+    stream_id: &StreamId,
+    sequence: i64,
+) -> Result<Option<RecordedEvent>, Error> {
+    for table in ["helenus_event_streams", "helenus_event_archive"] {
+        let mut query = db.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM {table} WHERE global_sequence = ?1"
+        ))?;
+        let mut rows = query.query([sequence])?;
+        if let Some(row) = rows.next()? {
+            return event(stream_id, row).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Every stream, in the order of their ids.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helenus_model::{ContentHash, OperationId, StreamId, Timestamp, Version};
 use helenus_sqlite::Error;
-use rusqlite::{Connection, named_params, params};
+use rusqlite::{Connection, params};
 
 use crate::append::{Age, Memory, Plan, PlannedEvent, Span, State};
 use crate::contract::{AppendError, Appended, Extent, Resolved};
@@ -25,24 +25,18 @@ pub(super) fn append(db: &Connection, plan: &Plan) -> Result<Appended, AppendErr
     Ok(Appended::Applied { first: span.first, last: span.last })
 }
 
-/// Settles an operation: it was applied, or it is cancelled now.
+/// Settles an operation: it was applied, or it is cancelled now; `None` if it is cancelled and may
+/// have been applied long ago.
 pub(super) fn resolve(
     db: &Connection,
     stream_id: &StreamId,
     operation_id: OperationId,
     now: Timestamp,
     window: Duration,
-) -> Result<Resolved, AppendError> {
+) -> Result<Option<Resolved>, AppendError> {
     let extent = extent(db, stream_id)?;
     if let Some((Span { first, last }, _)) = applied(db, stream_id, operation_id, extent)? {
-        return Ok(Resolved::Applied { first, last });
-    }
-    if is_cancelled(db, stream_id, operation_id, now)? {
-        return Ok(Resolved::Cancelled);
-    }
-    let is_fresh = Age::of(operation_id, now, window) == Age::Fresh;
-    if !is_fresh && extent.is_some_and(|extent| extent.has_dropped()) {
-        return Err(AppendError::OperationExpired { operation_id });
+        return Ok(Some(Resolved::Applied { first, last }));
     }
     let expires = now.plus(window);
     // Cancelling is rare and cleans up after itself.
@@ -53,7 +47,13 @@ pub(super) fn resolve(
          ON CONFLICT DO NOTHING",
     )?
     .execute(params![stream_id.as_str(), bytes(operation_id), expires.as_millis()])?;
-    Ok(Resolved::Cancelled)
+    // It never will be applied. Whether it was, and its events were dropped, nobody can tell of an
+    // id that may be older than what is remembered.
+    let is_fresh = Age::of(operation_id, now, window) == Age::Fresh;
+    if !is_fresh && extent.is_some_and(|extent| extent.has_dropped()) {
+        return Ok(None);
+    }
+    Ok(Some(Resolved::Cancelled))
 }
 
 /// Where the events of a stream are.
@@ -75,21 +75,26 @@ pub(in crate::sqlite) fn extent(
 }
 
 /// A version read back; one below 1 was never written.
-pub(in crate::sqlite) fn stored_version(stream_id: &StreamId, number: i64) -> Result<Version, Error> {
+pub(in crate::sqlite) fn stored_version(
+    stream_id: &StreamId,
+    number: i64,
+) -> Result<Version, Error> {
     Version::new(number).ok_or_else(|| Error::Corrupt {
         message: format!("stream {stream_id}: {number} is not a version"),
     })
 }
 
-fn memory(
-    db: &Connection,
-    plan: &Plan,
-    extent: Option<Extent>,
-) -> Result<Option<Memory>, Error> {
-    let (stream_id, operation_id, now) = (&plan.stream_id, plan.operation_id, plan.appended_at);
-    let state = match applied(db, stream_id, operation_id, extent)? {
+fn memory(db: &Connection, plan: &Plan, extent: Option<Extent>) -> Result<Option<Memory>, Error> {
+    let (stream_id, operation_id) = (&plan.stream_id, plan.operation_id);
+    // A new id may have been cancelled while it waited for its turn, by whoever gave up waiting;
+    // it cannot have been applied.
+    let applied = match plan.is_first_sent {
+        true => None,
+        false => applied(db, stream_id, operation_id, extent)?,
+    };
+    let state = match applied {
         Some((span, content_hash)) => State::Applied { span, content_hash },
-        None if is_cancelled(db, stream_id, operation_id, now)? => State::Cancelled,
+        None if is_cancelled(db, stream_id, operation_id, plan.appended_at)? => State::Cancelled,
         None => return Ok(None),
     };
     Ok(Some(Memory { operation_id, state }))
@@ -186,29 +191,26 @@ fn insert(
              (stream_id, stream_version, event_type, payload, occurred_at_utc, appended_at_utc,
               event_id, schema_version, content_type, correlation_id, causation_id, tenant_id,
               metadata_json, operation_id, operation_count, content_hash)
-         VALUES
-             (:stream_id, :version, :event_type, :payload, :occurred_at, :appended_at,
-              :event_id, :schema_version, :content_type, :correlation_id, :causation_id, :tenant_id,
-              :metadata, :operation_id, :operation_count, :content_hash)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
-    insert.execute(named_params! {
-        ":stream_id": plan.stream_id.as_str(),
-        ":version": version.as_i64(),
-        ":event_type": event.event_type,
-        ":payload": event.payload.bytes,
-        ":occurred_at": event.occurred_at.as_millis(),
-        ":appended_at": plan.appended_at.as_millis(),
-        ":event_id": event.event_id.as_uuid().as_bytes().as_slice(),
-        ":schema_version": event.schema_version,
-        ":content_type": event.payload.content_type,
-        ":correlation_id": event.correlation_id,
-        ":causation_id": event.causation_id,
-        ":tenant_id": event.tenant_id,
-        ":metadata": event.metadata_json,
-        ":operation_id": bytes(plan.operation_id),
-        ":operation_count": starts.map(count),
-        ":content_hash": starts.map(|_| plan.content_hash.as_bytes().as_slice()),
-    })?;
+    insert.execute(params![
+        plan.stream_id.as_str(),
+        version.as_i64(),
+        event.event_type,
+        event.payload.bytes,
+        event.occurred_at.as_millis(),
+        plan.appended_at.as_millis(),
+        event.event_id.as_uuid().as_bytes().as_slice(),
+        event.schema_version,
+        event.payload.content_type,
+        event.correlation_id,
+        event.causation_id,
+        event.tenant_id,
+        event.metadata_json,
+        bytes(plan.operation_id),
+        starts.map(count),
+        starts.map(|_| plan.content_hash.as_bytes().as_slice()),
+    ])?;
     Ok(())
 }
 

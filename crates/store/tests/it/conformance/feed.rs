@@ -17,7 +17,7 @@ use super::events::{append, stream_id, version};
 use super::retention::finish;
 use super::snapshots::save;
 
-async fn positions<S: Feed>(store: &S, read: ReadFeed) -> Vec<(Position, String, i64)> {
+pub(super) async fn positions<S: Feed>(store: &S, read: ReadFeed) -> Vec<(Position, String, i64)> {
     let items: Vec<FeedItem> = store.feed(read).try_collect().await.unwrap();
     let events = items.into_iter().filter_map(|item| match item {
         FeedItem::Event { position, event } => {

@@ -259,10 +259,8 @@ where
                 let part = usize::try_from(count / 3).unwrap();
                 store.append(append(&name, Expected::Any, part)).await.unwrap();
             }
-            let retire = Retire {
-                disposal,
-                ..Retire::archive(stream_id(&name), before(cut)).forced()
-            };
+            let retire =
+                Retire { disposal, ..Retire::archive(stream_id(&name), before(cut)).forced() };
             // Dropping begins with some of them in the archive.
             if disposal == Disposal::Drop {
                 let some = Retire::archive(stream_id(&name), before(chunk + 10)).forced();
@@ -285,7 +283,8 @@ where
             let first = if disposal == Disposal::Archive { 1 } else { cut };
             assert_eq!(extent.archived_from, version(first));
             assert_eq!(extent.truncated_before, version(cut));
-            let read = ReadEvents::backward(stream_id(&name)).limit(u64::try_from(head - first + 1).unwrap());
+            let read = ReadEvents::backward(stream_id(&name))
+                .limit(u64::try_from(head - first + 1).unwrap());
             assert_eq!(versions(store, read).await, (first..=head).rev().collect::<Vec<_>>());
             if is_whole {
                 break;
@@ -296,9 +295,8 @@ where
     }
 }
 
-pub(super) async fn operations_are_settled_after_their_events_are_archived<S>(
-    fixture: &Fixture<S>,
-) where
+pub(super) async fn operations_are_settled_after_their_events_are_archived<S>(fixture: &Fixture<S>)
+where
     S: EventStore + Retention + Snapshots,
 {
     let store = &fixture.store;

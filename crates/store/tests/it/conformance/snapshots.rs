@@ -6,9 +6,7 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use helenus_model::limits::APPEND_BYTES_MAX;
 use helenus_model::{Expected, Failure, Kind, Payload};
-use helenus_store::contract::{
-    EventStore, NewSnapshot, Saved, Snapshot, SnapshotError, Snapshots,
-};
+use helenus_store::contract::{EventStore, NewSnapshot, Saved, Snapshot, SnapshotError, Snapshots};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
