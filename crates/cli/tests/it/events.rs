@@ -150,7 +150,11 @@ fn retires(folder: &Path, store: &str, events: &[Value]) {
     assert_eq!((&error["kind"], &error["first"]), (&json!("truncated"), &json!(3)));
     assert_eq!(read(folder, store, &["--from", "3"]), events[2..]);
     // Every stream at once; one without a snapshot is named and left alone.
-    outcome(fed(folder, &[&fixed, ["append", "bare", "--expect", "none"].as_slice()].concat(), PLACED));
+    outcome(fed(
+        folder,
+        &[&fixed, ["append", "bare", "--expect", "none"].as_slice()].concat(),
+        PLACED,
+    ));
     let all = ["archive", "--all", "--keep-last", "0"];
     let (code, out, _) = run(folder, &[&fixed, all.as_slice()].concat());
     assert_eq!(code, Some(1), "{out}");

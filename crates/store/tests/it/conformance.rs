@@ -189,6 +189,7 @@ macro_rules! conformance {
             a_parked_event_keeps_its_place_in_the_stream,
             parked_events_are_replayed_in_order_or_discarded,
             what_is_forgotten_is_gone,
+            nothing_is_dropped_that_a_subscription_has_yet_to_read,
         );
         conformance!(@promises $setup, consumers:
             every_event_is_handled_in_its_streams_order,

@@ -4,7 +4,7 @@ use futures_util::TryStreamExt;
 use helenus::store::{
     Cut, Disposal, EventStore, Retention, Retire, RetireError, RetirePlan, RetireStep,
 };
-use helenus::{Clock, Failure, Ports, Store, StreamId, Version};
+use helenus::{Failure, Ports, Store, StreamId, Version};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 

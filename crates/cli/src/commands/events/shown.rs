@@ -103,9 +103,15 @@ pub(super) fn snapshot_info(stream_id: &StreamId, info: &SnapshotInfo) -> Value 
 #[serde(untagged)]
 enum Body<'a> {
     /// With the digits it was written with: no number is read on the way.
-    Json { payload: Box<RawValue> },
-    Text { payload: &'a str },
-    Bytes { payload_base64: String },
+    Json {
+        payload: Box<RawValue>,
+    },
+    Text {
+        payload: &'a str,
+    },
+    Bytes {
+        payload_base64: String,
+    },
 }
 
 impl<'a> Body<'a> {

@@ -190,9 +190,8 @@ pub(in crate::sqlite) fn event_at(
     sequence: i64,
 ) -> Result<Option<RecordedEvent>, Error> {
     for table in ["helenus_event_streams", "helenus_event_archive"] {
-        let mut query = db.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM {table} WHERE global_sequence = ?1"
-        ))?;
+        let mut query = db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM {table} WHERE global_sequence = ?1"))?;
         let mut rows = query.query([sequence])?;
         if let Some(row) = rows.next()? {
             return event(stream_id, row).map(Some);

@@ -104,7 +104,9 @@ fn first_after(db: &Connection, sequence: i64) -> Result<Option<(i64, Timestamp)
 }
 
 /// Who is furthest behind, and what everybody is done with.
-pub(in crate::sqlite) fn slowest(db: &Connection) -> Result<Option<(SubscriptionName, Position)>, Error> {
+pub(in crate::sqlite) fn slowest(
+    db: &Connection,
+) -> Result<Option<(SubscriptionName, Position)>, Error> {
     let mut query = db.prepare_cached(
         "SELECT coalesce(projection, subscription), sequence FROM (
              SELECT subscription, position AS sequence FROM helenus_subscription_lanes

@@ -467,7 +467,8 @@ where
                 let keep = Cut::KeepLast(turn * archiver % 5);
                 match finish(&store, retire(stream_id("s"), keep).forced()).await {
                     Ok(steps) => {
-                        let cut = steps.iter().any(|step| matches!(step, RetireStep::Truncated { .. }));
+                        let cut =
+                            steps.iter().any(|step| matches!(step, RetireStep::Truncated { .. }));
                         counts.cuts.fetch_add(u64::from(cut), Ordering::SeqCst);
                     }
                     Err(RetireError::Contended) => {}
