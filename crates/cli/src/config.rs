@@ -19,6 +19,7 @@ pub(crate) use keys::template;
 pub(crate) use load::{ConfigError, load};
 pub(crate) use secret::Secret;
 pub(crate) use store::Store;
+pub(crate) use values::parse_duration;
 
 /// Everything that can be configured; see [`template`] for what each key means.
 #[derive(Clone, Debug, Deserialize)]
