@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Doctor,
     /// Append to streams of events, read them, settle lost answers
     Events(Events),
+    /// Publish the changes of a node's tables, from its commit log
+    Capture(Capture),
     /// Look into segments of a node's commit log, without the node
     Segments(Segments),
     /// Print a script that completes commands for a shell
@@ -265,6 +267,30 @@ fn expected(text: &str) -> Result<Expected, String> {
 fn version(text: &str) -> Result<Version, String> {
     let number = text.parse().ok().and_then(Version::new);
     number.ok_or_else(|| format!("'{text}' is not a version: versions are 1, 2, 3 …"))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Capture {
+    /// The node; capture.url of the configuration if not given
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) node: Option<StoreUrl>,
+
+    #[command(subcommand)]
+    pub(crate) command: CaptureCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CaptureCommand {
+    /// Write the node's schema as the file that segments are decoded with
+    Schema {
+        /// Write it here instead of to stdout
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Publish changes as the node writes them, until told to stop
+    Run,
+    /// Print where the agent is, and how long until the node would refuse writes
+    Status,
 }
 
 #[derive(Args, Debug)]
