@@ -5,7 +5,7 @@ use std::future::Future;
 use super::{Error, NewRecord};
 
 /// A publisher that has its name for itself until somebody else takes it.
-pub trait Publisher: Send {
+pub trait Publisher: Send + Sync {
     /// Publishes everything in the transaction, or nothing of it.
     ///
     /// After an error whose `applied()` is `Some(false)` nothing was and will be published. After any
