@@ -97,11 +97,19 @@ where
                 }
             }
         }
-        // One that cannot be given back expires.
-        if let Err(error) = self.core.store.release(&self.lease).await {
-            tracing::warn!(lane = self.number, %error, "a lane's lease was not given back");
+        if let Err(error) = self.leave().await {
+            // A lease that is not given back expires.
+            tracing::warn!(lane = self.number, error = %chain(&error), "a lane was left in haste");
         }
         self.number
+    }
+
+    /// Lets readers see everything, then gives the lease back.
+    async fn leave(&mut self) -> Result<(), RelayError> {
+        if let Some(publisher) = self.publisher.take() {
+            publisher.finish().await?;
+        }
+        Ok(self.core.store.release(&self.lease).await?)
     }
 
     async fn wait(

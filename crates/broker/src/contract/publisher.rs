@@ -15,6 +15,10 @@ pub trait Publisher: Send + Sync {
         &mut self,
         transaction: Transaction,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Ends it, and returns once everything it published is there for readers: a broker may show it a
+    /// moment after it was committed.
+    fn finish(self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 /// Records that become visible together.

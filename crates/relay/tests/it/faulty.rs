@@ -125,6 +125,10 @@ impl<P: Publisher> Publisher for Faulty<P> {
     async fn publish(&mut self, transaction: Transaction) -> Result<(), broker::Error> {
         self.fault.around(self.inner.publish(transaction)).await
     }
+
+    async fn finish(self) -> Result<(), broker::Error> {
+        self.fault.around(self.inner.finish()).await
+    }
 }
 
 impl<B: Broker> Broker for Faulty<B> {
