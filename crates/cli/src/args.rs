@@ -1,11 +1,17 @@
 //! The arguments.
 
+mod relay;
+mod topics;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use helenus::backend::StoreUrl;
 use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Version};
+
+pub(crate) use relay::{Relay, RelayCommand, RelayMode};
+pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -46,6 +52,10 @@ pub(crate) enum Command {
     Doctor,
     /// Append to streams of events, read them, settle lost answers
     Events(Events),
+    /// Publish what is staged in the outbox
+    Relay(Relay),
+    /// Look into topics
+    Topics(Topics),
     /// Print a script that completes commands for a shell
     Completions {
         /// The shell

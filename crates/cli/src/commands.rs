@@ -4,4 +4,6 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod init;
+pub(crate) mod relay;
 pub(crate) mod shell;
+pub(crate) mod topics;

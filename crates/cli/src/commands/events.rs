@@ -1,7 +1,7 @@
 //! `helenus events`: streams from the command line, JSON lines in and out.
 
 mod line;
-mod shown;
+pub(crate) mod shown;
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -9,12 +9,13 @@ use futures_util::TryStreamExt;
 use helenus::store::{
     Append, Appended, EventStore, Feed, FeedItem, ReadEvents, ReadFeed, Resolved,
 };
-use helenus::{Ports, Store, Version};
+use helenus::{Store, Version};
 use serde_json::json;
 
 use crate::args::{Events, EventsCommand};
 use crate::config::Config;
 use crate::exit::{Failed, Outcome};
+use crate::open;
 use crate::output::Output;
 
 use line::{InvalidLine, event};
@@ -32,19 +33,10 @@ pub(crate) async fn run(
         EventsCommand::Append { .. } => event_lines(std::io::stdin().lock())?,
         _ => Vec::new(),
     };
-    let store = open(events, config).await?;
+    let store = open::store(events.store.as_ref(), &config).await?;
     let done = Box::pin(command(&store, &events.command, appended, output)).await;
     store.close().await;
     done.map(|()| Outcome::Done)
-}
-
-async fn open(events: &Events, config: Config) -> Result<Store, Failed> {
-    let url = match events.store.clone() {
-        // The configured password is for the configured store, and goes nowhere else.
-        Some(url) => url,
-        None => config.store.url_with_login()?,
-    };
-    Ok(Store::open_with(&url, config.store.options(), Ports::system()).await?)
 }
 
 async fn command(

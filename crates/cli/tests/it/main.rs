@@ -7,6 +7,7 @@ mod browser;
 mod configuration;
 mod demo;
 mod events;
+mod relay;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -47,7 +47,8 @@ fn fields(event: &RecordedEvent) -> Map<String, Value> {
     object
 }
 
-fn payload(payload: &Payload) -> (&'static str, Value) {
+/// The name of its field, and what stands there: JSON, text, or base64.
+pub(crate) fn payload(payload: &Payload) -> (&'static str, Value) {
     if payload.is_json()
         && let Ok(value) = serde_json::from_slice(&payload.bytes)
     {
