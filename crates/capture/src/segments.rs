@@ -63,6 +63,25 @@ pub fn list(folder: &Path) -> Result<Vec<Segment>, ListError> {
     Ok(segments.into_values().collect())
 }
 
+/// The segments named by files and folders, by id. Each folder is a group of its own, and so are the
+/// files named one by one: ids tell an order only within one node.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<Vec<PathBuf>>, ListError> {
+    let mut groups = Vec::new();
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            groups.push(list(path)?.into_iter().map(|segment| segment.log).collect());
+        } else {
+            files.push(path.clone());
+        }
+    }
+    // Files side by side are taken for one node's, in the order of their ids.
+    files.sort_by_key(|path| path.file_name().and_then(|name| segment_id(name.to_str()?)));
+    groups.push(files);
+    groups.retain(|group: &Vec<PathBuf>| !group.is_empty());
+    Ok(groups)
+}
+
 fn segment_id(name: &str) -> Option<SegmentId> {
     let name = FileName::parse(name)?;
     (name.kind == FileKind::Segment).then_some(name.id)

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use helenus::backend::StoreUrl;
 use helenus::store::Position;
-use helenus::{Expected, OperationId, StreamId, Version};
+use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Relay(Relay),
     /// Look into topics
     Topics(Topics),
+    /// Look into segments of a node's commit log, without the node
+    Segments(Segments),
     /// Print a script that completes commands for a shell
     Completions {
         /// The shell
@@ -178,6 +180,87 @@ fn expected(text: &str) -> Result<Expected, String> {
 fn version(text: &str) -> Result<Version, String> {
     let number = text.parse().ok().and_then(Version::new);
     number.ok_or_else(|| format!("'{text}' is not a version: versions are 1, 2, 3 …"))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Segments {
+    #[command(subcommand)]
+    pub(crate) command: SegmentsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SegmentsCommand {
+    /// Count records, bytes and changes by table, and list what is damaged
+    Stat {
+        #[command(flatten)]
+        files: SegmentFiles,
+    },
+    /// Print every change on a line, with the time, TTL and deletion of every cell
+    ///
+    /// Changes of Cassandra's own tables are left out unless one of them is named.
+    Cat {
+        #[command(flatten)]
+        files: SegmentFiles,
+
+        /// Only the changes of this table
+        #[arg(long, value_name = "KEYSPACE.TABLE")]
+        table: Option<TableName>,
+
+        /// Print records as they are, undecoded; needs no schema
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Merge everything and print a table's rows as SELECT JSON * would
+    Rows {
+        #[command(flatten)]
+        files: SegmentFiles,
+
+        /// The table
+        #[arg(long, value_name = "KEYSPACE.TABLE")]
+        table: TableName,
+
+        /// The moment at which values expire or not, as 2026-11-15T12:00:00Z; now if not given
+        #[arg(long, value_name = "TIME")]
+        at: Option<Timestamp>,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SegmentFiles {
+    /// Segments, or folders of them; capture.cdc_raw of the configuration if none is given
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// The schema, as `helenus capture schema` writes it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+}
+
+/// A table as `keyspace.table`, with or without quotes around its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableName {
+    pub(crate) keyspace: String,
+    pub(crate) name: String,
+}
+
+impl std::str::FromStr for TableName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bare = |part: &str| part.trim_matches('"').to_owned();
+        match text.split_once('.').map(|(keyspace, name)| (bare(keyspace), bare(name))) {
+            Some((keyspace, name)) if !keyspace.is_empty() && !name.is_empty() => {
+                Ok(TableName { keyspace, name })
+            }
+            _ => Err(format!("'{text}' is not a table: write keyspace.table")),
+        }
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.keyspace, self.name)
+    }
 }
 
 #[derive(Args, Debug)]

@@ -5,5 +5,6 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod init;
 pub(crate) mod relay;
+pub(crate) mod segments;
 pub(crate) mod shell;
 pub(crate) mod topics;

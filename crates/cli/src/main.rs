@@ -43,10 +43,14 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         | Command::Doctor
         | Command::Events(_)
         | Command::Relay(_)
+        | Command::Segments(_)
         | Command::Topics(_) => {}
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
+    if let Command::Segments(segments) = &arguments.command {
+        return commands::segments::run(segments, config?, output);
+    }
     let runtime = tokio::runtime::Runtime::new()
         .map_err(Failed::system("start the runtime", "free some memory or threads"))?;
     runtime.block_on(async {

@@ -81,7 +81,7 @@ pub enum StoreOpenError {
 /// Something that a store on Cassandra does not do yet.
 #[cfg(feature = "cassandra")]
 #[derive(Debug, thiserror::Error)]
-#[error("this release keeps {what} in SQLite files only")]
+#[error("this release has no {what} on Cassandra yet, in SQLite files only")]
 pub struct NotYet {
     pub(crate) what: &'static str,
 }

@@ -43,7 +43,6 @@
 //! # }
 //! ```
 
-mod backoff;
 mod error;
 mod lane;
 mod marker;
@@ -55,7 +54,7 @@ mod share;
 mod status;
 mod totals;
 
-pub use backoff::Backoff;
+pub use helenus_model::Backoff;
 pub use error::RelayError;
 pub use options::{Mode, Options, Ordering, Polling};
 pub use record::record;

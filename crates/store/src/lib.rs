@@ -8,14 +8,17 @@ pub mod cassandra;
 pub mod contract;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+pub mod subscription;
 pub mod typed;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 mod append;
-#[cfg(any(feature = "sqlite", feature = "cassandra"))]
-mod continuity;
 mod ports;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod retention;
 mod shard;
+#[cfg(any(feature = "sqlite", feature = "cassandra"))]
+mod snapshots;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 pub use append::Bounds;

@@ -9,8 +9,12 @@ mod feed;
 mod inbox;
 mod leases;
 mod outbox;
+mod projections;
+mod retention;
 mod rows;
 mod settings;
+mod snapshots;
+mod subscriptions;
 
 use std::path::Path;
 
@@ -60,6 +64,8 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/001-messages.sql"),
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
+        include_str!("sqlite/004-retention.sql"),
+        include_str!("sqlite/005-subscriptions.sql"),
         include_str!("sqlite/006-dispatch.sql"),
     ],
 };

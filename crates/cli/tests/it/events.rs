@@ -147,8 +147,9 @@ fn a_cluster_has_no_feed_yet() {
     let dir = tempfile::tempdir().unwrap();
     let arguments = ["--json", "events", "--store", "cassandra://127.0.0.1:1/shop", "feed"];
     let error = refused(run(dir.path(), &arguments));
-    assert_eq!((&error["kind"], &error["applied"]), (&json!("invalid"), &json!(false)));
-    assert!(error["causes"].to_string().contains("SQLite files only"), "{error}");
+    assert_eq!((&error["kind"], &error["applied"]), (&json!("not_yet"), &json!(false)));
+    let words = "this release has no feed of all events on Cassandra yet";
+    assert!(error["causes"].to_string().contains(words), "{error}");
 }
 
 #[test]

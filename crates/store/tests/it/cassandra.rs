@@ -19,6 +19,9 @@ use uuid::Uuid;
 
 use crate::proxy::{Mode, Proxy};
 
+/// Names another node to run on than the shared one.
+pub(crate) const NODE_VARIABLE: &str = "HELENUS_TEST_CASSANDRA";
+
 /// A keyspace of one test on the shared node, dropped with it.
 pub(crate) struct Keyspace {
     name: String,
@@ -28,7 +31,8 @@ pub(crate) struct Keyspace {
 impl Keyspace {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let address = Registry::new().cassandra().unwrap().to_string();
+        let address = std::env::var(NODE_VARIABLE)
+            .unwrap_or_else(|_| Registry::new().cassandra().unwrap().to_string());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         Keyspace { name: format!("store_{}_{count}", std::process::id()), address }
     }
@@ -44,7 +48,11 @@ impl Keyspace {
     }
 
     pub(crate) fn store_through(&self, proxy: &Proxy, options: Options) -> CassandraStore {
-        CassandraStore::new(self.endpoint(proxy.address()), options, Ports::system()).unwrap()
+        self.store_at(proxy.address(), options)
+    }
+
+    pub(crate) fn store_at(&self, address: &str, options: Options) -> CassandraStore {
+        CassandraStore::new(self.endpoint(address), options, Ports::system()).unwrap()
     }
 
     async fn session(&self) -> Session {

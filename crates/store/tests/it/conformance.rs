@@ -1,6 +1,8 @@
 //! The list of promises, and the backends they hold for.
 
 #[cfg(feature = "sqlite")]
+mod consumers;
+#[cfg(feature = "sqlite")]
 mod dispatch;
 mod events;
 #[cfg(feature = "sqlite")]
@@ -12,6 +14,10 @@ mod leases;
 mod operations;
 #[cfg(feature = "sqlite")]
 mod outbox;
+mod retention;
+mod snapshots;
+#[cfg(feature = "sqlite")]
+mod subscriptions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,6 +128,28 @@ macro_rules! conformance {
             writers_of_few_streams_get_each_version_once,
             append_and_cancel_agree_who_won,
         );
+        conformance!(@promises $setup, snapshots:
+            the_newest_snapshot_is_loaded_with_all_its_fields,
+            a_snapshot_never_changes,
+            a_snapshot_beyond_the_end_is_refused,
+            what_is_wrong_with_a_snapshot_is_said,
+            only_the_newest_are_kept,
+            savers_at_once_keep_the_newest,
+        );
+        conformance!(@promises $setup, retention:
+            archived_events_read_like_others,
+            dropped_events_are_truncated_never_skipped,
+            a_stream_without_events_keeps_its_version,
+            what_was_archived_can_be_dropped,
+            a_cut_is_by_version_count_or_age,
+            without_a_snapshot_nothing_is_retired_unless_forced,
+            a_plan_changes_nothing,
+            stopped_after_any_step_it_is_completed_later,
+            operations_are_settled_after_their_events_are_archived,
+            operations_are_not_taken_for_new_after_their_events_are_dropped,
+            a_long_stream_is_archived_in_steps,
+            retiring_beside_readers_and_writers_gives_no_gap,
+        );
     };
     (@leases $setup:path) => {
         conformance!(@promises $setup, leases:
@@ -137,6 +165,31 @@ macro_rules! conformance {
             a_feed_goes_on_after_a_position,
             a_follower_gets_what_is_appended_later,
             a_position_of_nowhere_is_refused,
+            archived_events_are_given_like_others,
+            dropped_events_are_told_of_and_numbered,
+        );
+    };
+    (@subscriptions $setup:path) => {
+        conformance!(@promises $setup, subscriptions:
+            a_subscription_keeps_its_shape,
+            a_subscription_begins_where_it_is_told,
+            only_the_owner_of_a_lane_moves_its_checkpoint,
+            a_checkpoint_moves_from_where_it_is_or_not_at_all,
+            the_slowest_is_whoever_has_most_to_read,
+            consumers_count_while_they_say_so,
+            a_parked_event_keeps_its_place_in_the_stream,
+            parked_events_are_replayed_in_order_or_discarded,
+            what_is_forgotten_is_gone,
+        );
+        conformance!(@promises $setup, consumers:
+            every_event_is_handled_in_its_streams_order,
+            consumers_share_the_lanes_and_take_over_from_one_that_is_gone,
+            an_owner_that_was_paused_changes_nothing_when_it_comes_back,
+            an_event_that_fails_is_retried_then_parked_with_its_stream,
+            a_replay_that_fails_again_stays_parked,
+            a_poison_event_may_be_passed_by,
+            a_handler_that_panics_has_failed,
+            a_consumer_that_is_stopped_gives_its_lanes_back,
         );
     };
     (@promises $setup:path, $area:ident: $($promise:ident),+ $(,)?) => {
@@ -162,7 +215,7 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 }
 
 #[cfg(feature = "sqlite")]
-conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases);
+conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases, subscriptions);
 
 #[cfg(feature = "service-tests")]
 fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {

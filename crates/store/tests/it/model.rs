@@ -1,16 +1,18 @@
-//! The event store against a model that fits on a page: any interleaving of appends, repeats,
-//! cancellations and reads gives the same answers as a map of vectors.
+//! The event store against a model that fits on a page, a map of vectors: whatever is appended,
+//! repeated, cancelled and read, by however many at once, the answers are those the model gives in
+//! some order that agrees with when each was asked and answered.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::StreamExt;
 use helenus_model::{Expected, Failure, NewEvent, OperationId, Payload, StreamId, Version};
-use helenus_store::Ports;
 use helenus_store::contract::{
     Append, AppendError, Appended, Direction, EventStore, ReadEvents, Resolved,
 };
-use helenus_store::sqlite::SqliteStore;
 use proptest::prelude::*;
+use proptest::test_runner::{Config, TestError, TestRunner};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 #[derive(Clone, Debug)]
@@ -41,18 +43,31 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// What the store should hold: for each stream the type of every event, and its operations.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Model {
     events: BTreeMap<u8, Vec<u8>>,
     operations: BTreeMap<(u8, u8), Remembered>,
 }
 
+#[derive(Clone)]
 enum Remembered {
     Applied { before: usize, events: Vec<u8> },
     Cancelled,
 }
 
 impl Model {
+    fn step(&mut self, step: &Step) -> String {
+        match step {
+            Step::Append { stream, expected, operation, events } => {
+                self.append(*stream, *expected, *operation, events)
+            }
+            Step::Resolve { stream, operation } => self.resolve(*stream, *operation),
+            Step::Read { stream, backward, from, limit } => {
+                self.read(*stream, *backward, *from, *limit)
+            }
+        }
+    }
+
     fn append(&mut self, stream: u8, expected: Expected, operation: u8, new: &[u8]) -> String {
         match self.operations.get(&(stream, operation)) {
             Some(Remembered::Applied { before, events }) if events == new => {
@@ -103,22 +118,27 @@ impl Model {
     }
 }
 
-fn stream_id(stream: u8) -> StreamId {
-    StreamId::new(format!("s{stream}")).unwrap()
+/// Streams of one case: a store may be used for many.
+fn stream_id(case: u64, stream: u8) -> StreamId {
+    StreamId::new(format!("case-{case}-{stream}")).unwrap()
 }
 
 fn operation_id(operation: u8) -> OperationId {
     OperationId::from(Uuid::from_u128(operation.into()))
 }
 
-async fn run(store: &SqliteStore, step: &Step) -> String {
+async fn run(store: &impl EventStore, case: u64, step: &Step) -> String {
     match step {
         Step::Append { stream, expected, operation, events } => {
             let payload = Payload::json(&serde_json::json!({}));
             let named = |kind: &u8| NewEvent::new(kind.to_string(), payload.clone());
             let request = Append {
                 operation_id: Some(operation_id(*operation)),
-                ..Append::new(stream_id(*stream), *expected, events.iter().map(named).collect())
+                ..Append::new(
+                    stream_id(case, *stream),
+                    *expected,
+                    events.iter().map(named).collect(),
+                )
             };
             match store.append(request).await {
                 Ok(Appended::Applied { first, last }) => format!("applied {first} {last}"),
@@ -130,7 +150,8 @@ async fn run(store: &SqliteStore, step: &Step) -> String {
             }
         }
         Step::Resolve { stream, operation } => {
-            match store.resolve(&stream_id(*stream), operation_id(*operation)).await.unwrap() {
+            match store.resolve(&stream_id(case, *stream), operation_id(*operation)).await.unwrap()
+            {
                 Resolved::Applied { first, last } => format!("applied {first} {last}"),
                 Resolved::Cancelled => "cancelled".to_owned(),
             }
@@ -138,7 +159,8 @@ async fn run(store: &SqliteStore, step: &Step) -> String {
         Step::Read { stream, backward, from, limit } => {
             let direction = if *backward { Direction::Backward } else { Direction::Forward };
             let from = from.and_then(Version::new);
-            let read = ReadEvents { stream_id: stream_id(*stream), direction, from, limit: *limit };
+            let read =
+                ReadEvents { stream_id: stream_id(case, *stream), direction, from, limit: *limit };
             let found = store.read(read).map(|event| {
                 let event = event.unwrap();
                 (event.version.as_i64(), event.event_type.parse::<u8>().unwrap())
@@ -148,28 +170,122 @@ async fn run(store: &SqliteStore, step: &Step) -> String {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+/// A step somebody took: when it was asked for, when it was answered, and with what.
+#[derive(Clone, Debug)]
+struct Call {
+    step: Step,
+    asked: u64,
+    answered: u64,
+    told: String,
+}
 
-    #[test]
-    fn any_interleaving_gives_what_the_model_gives(steps in prop::collection::vec(step(), 1..60)) {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        runtime.block_on(async {
-            let dir = tempfile::tempdir().unwrap();
-            let store = SqliteStore::open(dir.path().join("s.db"), Ports::system()).await.unwrap();
-            let mut model = Model::default();
-            for step in &steps {
-                let wanted = match step {
-                    Step::Append { stream, expected, operation, events } => {
-                        model.append(*stream, *expected, *operation, events)
-                    }
-                    Step::Resolve { stream, operation } => model.resolve(*stream, *operation),
-                    Step::Read { stream, backward, from, limit } => {
-                        model.read(*stream, *backward, *from, *limit)
-                    }
-                };
-                assert_eq!(run(&store, step).await, wanted, "{step:?}");
+/// Runs each client's steps one after another, the clients at the same time.
+async fn record<S>(store: &S, case: u64, clients: Vec<Vec<Step>>) -> Vec<Call>
+where
+    S: EventStore + Clone + 'static,
+{
+    static CLOCK: AtomicU64 = AtomicU64::new(0);
+    let mut running = JoinSet::new();
+    for steps in clients {
+        let store = store.clone();
+        running.spawn(async move {
+            let mut calls = Vec::new();
+            for step in steps {
+                let asked = CLOCK.fetch_add(1, Ordering::SeqCst);
+                let told = run(&store, case, &step).await;
+                let answered = CLOCK.fetch_add(1, Ordering::SeqCst);
+                calls.push(Call { step, asked, answered, told });
             }
+            calls
         });
     }
+    running.join_all().await.concat()
+}
+
+/// Whether the calls can be put in an order in which the model gives the same answers; one that
+/// was answered before another was asked comes before it.
+fn is_explained(model: &Model, calls: &[Call]) -> bool {
+    let Some(first_answer) = calls.iter().map(|call| call.answered).min() else { return true };
+    (0..calls.len()).any(|index| {
+        let mut model = model.clone();
+        calls[index].asked < first_answer
+            && model.step(&calls[index].step) == calls[index].told
+            && {
+                let mut rest = calls.to_vec();
+                rest.swap_remove(index);
+                is_explained(&model, &rest)
+            }
+    })
+}
+
+fn is_full_size() -> bool {
+    std::env::var_os("HELENUS_PROOF").is_some()
+}
+
+/// Tries as many histories as `cases` says; gives the number of steps that were explained.
+fn explain_histories<S>(runtime: &tokio::runtime::Runtime, store: &S, cases: u32) -> u64
+where
+    S: EventStore + Clone + 'static,
+{
+    let case = AtomicU64::new(0);
+    let explained = AtomicU64::new(0);
+    let clients = prop::collection::vec(prop::collection::vec(step(), 1..6), 1..4);
+    let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+    let ran = runner.run(&clients, |clients| {
+        let case = case.fetch_add(1, Ordering::Relaxed);
+        let calls = runtime.block_on(record(store, case, clients));
+        prop_assert!(is_explained(&Model::default(), &calls), "{calls:#?}");
+        explained.fetch_add(calls.len() as u64, Ordering::Relaxed);
+        Ok(())
+    });
+    match ran {
+        Ok(()) => explained.into_inner(),
+        Err(TestError::Fail(reason, steps)) => panic!("{reason}\n{steps:#?}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn any_interleaving_on_sqlite_is_explained_by_the_model() {
+    let cases = if is_full_size() { 5_000 } else { 100 };
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let path = dir.path().join("s.db");
+    let opened = helenus_store::sqlite::SqliteStore::open(path, helenus_store::Ports::system());
+    let store = runtime.block_on(opened).unwrap();
+    let steps = explain_histories(&runtime, &store, cases);
+    println!(
+        "proof: event store on SQLite, {cases} histories of up to 3 clients, {steps} steps: all explained by the model"
+    );
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn any_interleaving_on_cassandra_is_explained_by_the_model() {
+    let cases = if is_full_size() { 1_000 } else { 30 };
+    let keyspace = crate::cassandra::Keyspace::new();
+    let options = helenus_store::cassandra::Options::default();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let store = keyspace.store(options, helenus_store::Ports::system());
+    let steps = explain_histories(&runtime, &store, cases);
+    println!(
+        "proof: event store on Cassandra, {cases} histories of up to 3 clients, {steps} steps: all explained by the model"
+    );
+}
+
+#[test]
+fn a_wrong_history_is_not_explained() {
+    let append = |operation, expected, told: &str, [asked, answered]: [u64; 2]| {
+        let step = Step::Append { stream: 0, expected, operation, events: vec![1] };
+        Call { step, asked, answered, told: told.to_owned() }
+    };
+    let both = |second: &str, times| {
+        let first = append(1, Expected::NoStream, "applied 1 1", [0, 2]);
+        is_explained(&Model::default(), &[first, append(2, Expected::Any, second, times)])
+    };
+    assert!(both("applied 2 2", [1, 3]) && both("applied 2 2", [3, 4]));
+    // Both at the first version; one that came later and is before; a gap.
+    assert!(!both("applied 1 1", [1, 3]) && !both("conflict 0", [3, 4]));
+    assert!(!both("applied 3 3", [1, 3]));
 }

@@ -1,6 +1,7 @@
 //! Reading streams page by page, each page a snapshot of its own.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use futures_util::{Stream, stream};
 use helenus_model::limits::{EVENT_PAGE_BYTES, EVENT_PAGE_MAX};
@@ -9,9 +10,9 @@ use helenus_sqlite::{Engine, Error};
 use rusqlite::{Connection, Row, params};
 use uuid::Uuid;
 
-use super::write::stored_version;
-use crate::continuity::Continuity;
+use super::write::{extent, stored_version};
 use crate::contract::{self, Direction, ReadError, ReadEvents, StreamHead};
+use crate::retention::Place;
 
 /// The columns [`event`] reads.
 pub(in crate::sqlite) const COLUMNS: &str = "stream_version, event_type, payload, occurred_at_utc, appended_at_utc, \
@@ -33,11 +34,10 @@ struct Reader {
     engine: Engine,
     stream_id: StreamId,
     direction: Direction,
-    /// Where the next page begins; none past either end.
+    /// The version that comes next; none past either end.
     next: Option<Version>,
     remaining: u64,
     page: VecDeque<RecordedEvent>,
-    continuity: Continuity,
 }
 
 impl Reader {
@@ -53,7 +53,6 @@ impl Reader {
             next: Some(read.from.unwrap_or(start)),
             remaining: read.limit.unwrap_or(u64::MAX),
             page: VecDeque::new(),
-            continuity: Continuity::new(read.direction, read.from),
         }
     }
 
@@ -64,11 +63,7 @@ impl Reader {
         if self.page.is_empty() {
             self.fetch().await?;
         }
-        let Some(event) = self.page.pop_front() else {
-            self.continuity.end()?;
-            return Ok(None);
-        };
-        self.continuity.step(event.version)?;
+        let Some(event) = self.page.pop_front() else { return Ok(None) };
         self.remaining -= 1;
         Ok(Some(event))
     }
@@ -77,8 +72,8 @@ impl Reader {
         let Some(from) = self.next else { return Ok(()) };
         let limit = u32::try_from(self.remaining).unwrap_or(u32::MAX).min(EVENT_PAGE_MAX);
         let (stream_id, direction) = (self.stream_id.clone(), self.direction);
-        let page = self.engine.read(move |db| fetch(db, &stream_id, direction, from, limit));
-        self.page = page.await.map_err(contract::Error::from)?;
+        let page = self.engine.read(move |db| page(db, &stream_id, direction, from, limit));
+        self.page = page.await?;
         self.next = self.page.back().and_then(|last| match direction {
             Direction::Forward => Some(last.version.next()),
             Direction::Backward => Version::new(last.version.as_i64() - 1),
@@ -87,32 +82,71 @@ impl Reader {
     }
 }
 
-fn fetch(
+/// The next events from `from` on, from the stream or from the archive; none at the stream's end.
+///
+/// Extent and events are of one snapshot, so that nothing can be moved between the two.
+fn page(
     db: &Connection,
     stream_id: &StreamId,
     direction: Direction,
     from: Version,
     limit: u32,
+) -> Result<VecDeque<RecordedEvent>, ReadError> {
+    let Some(extent) = extent(db, stream_id)? else { return Ok(VecDeque::new()) };
+    let from = match direction {
+        Direction::Forward => from,
+        Direction::Backward => from.min(extent.head),
+    };
+    let (table, first, end) = match extent.place(from) {
+        Place::Dropped => return Err(ReadError::Truncated { first: extent.archived_from }),
+        Place::Beyond => return Ok(VecDeque::new()),
+        Place::Archived => ("helenus_event_archive", extent.archived_from, extent.truncated_before),
+        Place::Live => ("helenus_event_streams", extent.truncated_before, extent.head.next()),
+    };
+    let (low, high) = match direction {
+        Direction::Forward => (from, end),
+        Direction::Backward => (first, from.next()),
+    };
+    Ok(fetch(db, stream_id, table, direction, low..high, limit)?)
+}
+
+fn fetch(
+    db: &Connection,
+    stream_id: &StreamId,
+    table: &str,
+    direction: Direction,
+    versions: Range<Version>,
+    limit: u32,
 ) -> Result<VecDeque<RecordedEvent>, Error> {
-    let (comparison, order) = match direction {
-        Direction::Forward => (">=", "ASC"),
-        Direction::Backward => ("<=", "DESC"),
+    let (order, mut expected, step) = match direction {
+        Direction::Forward => ("ASC", versions.start.as_i64(), 1),
+        Direction::Backward => ("DESC", versions.end.as_i64() - 1, -1),
     };
     let mut query = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM helenus_event_streams
-         WHERE stream_id = ?1 AND stream_version {comparison} ?2
-         ORDER BY stream_version {order} LIMIT ?3"
+        "SELECT {COLUMNS} FROM {table}
+         WHERE stream_id = ?1 AND stream_version >= ?2 AND stream_version < ?3
+         ORDER BY stream_version {order} LIMIT ?4"
     ))?;
-    let mut rows = query.query(params![stream_id.as_str(), from.as_i64(), limit])?;
+    let (low, high) = (versions.start.as_i64(), versions.end.as_i64());
+    let mut rows = query.query(params![stream_id.as_str(), low, high, limit])?;
     let mut page = VecDeque::new();
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let event = event(stream_id, row)?;
+        if event.version.as_i64() != expected {
+            break;
+        }
+        expected += step;
         bytes += event.payload.bytes.len();
         page.push_back(event);
         if bytes >= EVENT_PAGE_BYTES {
             break;
         }
+    }
+    // Checked after the read as the append checked it before the write: nothing is passed over.
+    if page.is_empty() {
+        let message = format!("stream {stream_id}: version {expected} is missing from {table}");
+        return Err(Error::Corrupt { message });
     }
     Ok(page)
 }
@@ -183,4 +217,10 @@ fn heads(db: &Connection, after: &str) -> Result<VecDeque<StreamHead>, Error> {
         page.push_back(StreamHead { stream_id, version });
     }
     Ok(page)
+}
+
+impl From<Error> for ReadError {
+    fn from(error: Error) -> Self {
+        ReadError::Backend(error.into())
+    }
 }
