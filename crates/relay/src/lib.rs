@@ -54,8 +54,8 @@ mod share;
 mod status;
 mod totals;
 
-pub use helenus_model::Backoff;
 pub use error::RelayError;
+pub use helenus_model::Backoff;
 pub use options::{Mode, Options, Ordering, Polling};
 pub use record::record;
 pub use relay::Relay;

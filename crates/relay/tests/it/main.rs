@@ -7,6 +7,8 @@ mod faulty;
 #[cfg(feature = "service-tests")]
 mod kafka;
 mod promises;
+#[cfg(feature = "service-tests")]
+mod proof;
 mod shop;
 
 /// Runs every promise with the broker that `$setup` opens.

@@ -86,21 +86,8 @@ impl<B: Broker<Publisher: 'static> + Clone + 'static> Shop<B> {
         self.relay(options).run_until_empty(Default::default()).await.unwrap()
     }
 
-    /// All records of a topic, partition after partition.
     pub(crate) async fn records(&self, name: &str) -> Vec<Record> {
-        let topic = self.topic(name);
-        let mut records = Vec::new();
-        for partition in 0..self.broker.bounds(&topic).await.unwrap().len() {
-            let partition = u32::try_from(partition).unwrap();
-            let mut from = Position { topic: topic.clone(), partition, offset: Offset::START };
-            loop {
-                let more = self.broker.read(from.clone(), 10_000).await.unwrap();
-                let Some(last) = more.last() else { break };
-                from.offset = last.position.offset.next();
-                records.extend(more);
-            }
-        }
-        records
+        records(&self.broker, &self.topic(name)).await
     }
 
     /// The numbers published under each key, in their order.
@@ -133,3 +120,19 @@ impl<B: Broker<Publisher: 'static> + Clone + 'static> Shop<B> {
 
 /// The moment before all others.
 pub(crate) const LONG_AGO: Timestamp = Timestamp::from_millis(1);
+
+/// All records of a topic, partition after partition.
+pub(crate) async fn records(broker: &impl Broker, topic: &str) -> Vec<Record> {
+    let mut records = Vec::new();
+    for partition in 0..broker.bounds(topic).await.unwrap().len() {
+        let partition = u32::try_from(partition).unwrap();
+        let mut from = Position { topic: topic.to_owned(), partition, offset: Offset::START };
+        loop {
+            let more = broker.read(from.clone(), 10_000).await.unwrap();
+            let Some(last) = more.last() else { break };
+            from.offset = last.position.offset.next();
+            records.extend(more);
+        }
+    }
+    records
+}
