@@ -1,7 +1,7 @@
 //! Promises of retention: what readers, writers and settled operations see of retired events.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
@@ -409,11 +409,16 @@ where
     let store = &fixture.store;
     store.append(append("s", Expected::NoStream, 50)).await.unwrap();
     let writing = Arc::new(AtomicBool::new(true));
+    let all_cuts = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     {
         let (store, writing) = (store.clone(), Arc::clone(&writing));
+        let all_cuts = Arc::clone(&all_cuts);
         tasks.spawn(async move {
-            for round in 0..rounds {
+            // On a slow node the writer waits for the archivers to have had their part.
+            for round in
+                (0..).take_while(|round| *round < rounds || all_cuts.load(Ordering::SeqCst) < 3)
+            {
                 let count = usize::try_from(round % 7 + 1).unwrap();
                 store.append(append("s", Expected::Exists, count)).await.unwrap();
             }
@@ -423,13 +428,16 @@ where
     }
     for archiver in 0..2_u64 {
         let (store, writing) = (store.clone(), Arc::clone(&writing));
+        let all_cuts = Arc::clone(&all_cuts);
         tasks.spawn(async move {
             let mut cuts = 0;
             while writing.load(Ordering::SeqCst) {
                 // Down to the last events and past them, as the writer moves on.
                 let keep = Cut::KeepLast(cuts * (archiver + 1) % 5);
                 let steps = finish(&store, Retire::archive(stream_id("s"), keep).forced()).await;
-                cuts += u64::from(!steps.unwrap().is_empty());
+                let cut = u64::from(!steps.unwrap().is_empty());
+                all_cuts.fetch_add(cut, Ordering::SeqCst);
+                cuts += cut;
                 tokio::time::sleep(Duration::from_millis(3)).await;
             }
             (0, cuts)
