@@ -4,6 +4,7 @@
 //! refused with the nearest one that exists. Secrets come from the environment or from files of
 //! their own and are never printed.
 
+mod capture;
 mod keys;
 mod load;
 mod secret;
@@ -15,10 +16,12 @@ use std::path::PathBuf;
 use helenus::backend::{BrokerUrl, MetadataUrl, RegistryUrl, TargetUrl};
 use serde::{Deserialize, Deserializer, de};
 
+pub(crate) use capture::Capture;
 pub(crate) use keys::template;
 pub(crate) use load::{ConfigError, load};
 pub(crate) use secret::Secret;
 pub(crate) use store::Store;
+pub(crate) use values::parse_duration;
 
 /// Everything that can be configured; see [`template`] for what each key means.
 #[derive(Clone, Debug, Deserialize)]
@@ -67,12 +70,6 @@ pub(crate) struct Target {
 pub(crate) struct Registry {
     #[serde(deserialize_with = "parsed_option")]
     pub(crate) url: Option<RegistryUrl>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Capture {
-    pub(crate) cdc_raw: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -37,7 +37,11 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         Command::Init(init) => return commands::init::run(init, output),
         Command::Completions { shell } => return commands::shell::completions(*shell, output),
         Command::Man { directory } => return commands::shell::man(directory.as_deref(), output),
-        Command::Demo(_) | Command::Doctor | Command::Events(_) | Command::Segments(_) => {}
+        Command::Capture(_)
+        | Command::Demo(_)
+        | Command::Doctor
+        | Command::Events(_)
+        | Command::Segments(_) => {}
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
@@ -49,6 +53,9 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
     runtime.block_on(async {
         match &arguments.command {
             Command::Demo(demo) => commands::demo::run(demo, output).await,
+            Command::Capture(capture) => {
+                Box::pin(commands::capture::run(capture, config?, output)).await
+            }
             Command::Events(events) => commands::events::run(events, config?, output).await,
             // A broken configuration is the first thing a doctor should speak of.
             _ => Box::pin(commands::doctor::run(config, output)).await,

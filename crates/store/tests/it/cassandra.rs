@@ -57,6 +57,17 @@ impl Keyspace {
         CassandraStore::new(self.endpoint(address), options, Ports::system()).unwrap()
     }
 
+    /// A column of a table, sorted.
+    pub(crate) async fn column(&self, table: &str, column: &str) -> Vec<i64> {
+        let query = format!("SELECT {column} FROM \"{}\".{table}", self.name);
+        let rows = self.session().await.query_unpaged(query, ()).await.unwrap();
+        let rows = rows.into_rows_result().unwrap();
+        let mut values: Vec<i64> =
+            rows.rows::<(i64,)>().unwrap().map(|row| row.unwrap().0).collect();
+        values.sort_unstable();
+        values
+    }
+
     async fn session(&self) -> Session {
         SessionBuilder::new().known_node(&self.address).build().await.unwrap()
     }

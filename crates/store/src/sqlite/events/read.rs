@@ -186,6 +186,23 @@ pub(in crate::sqlite) fn event(
     })
 }
 
+/// The event with this number in the feed, in its stream or in the archive.
+pub(in crate::sqlite) fn event_at(
+    db: &Connection,
+    stream_id: &StreamId,
+    sequence: i64,
+) -> Result<Option<RecordedEvent>, Error> {
+    for table in ["helenus_event_streams", "helenus_event_archive"] {
+        let mut query = db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM {table} WHERE global_sequence = ?1"))?;
+        let mut rows = query.query([sequence])?;
+        if let Some(row) = rows.next()? {
+            return event(stream_id, row).map(Some);
+        }
+    }
+    Ok(None)
+}
+
 /// Every stream, in the order of their ids.
 pub(super) fn streams(
     engine: Engine,
