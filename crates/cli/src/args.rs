@@ -136,6 +136,8 @@ pub(crate) enum EventsCommand {
         limit: Option<u64>,
     },
     /// Print the events of all streams in one order, each with its position
+    ///
+    /// Where events were dropped for good, a line has their number as "dropped".
     Feed {
         /// Start after this position
         #[arg(long, value_name = "POSITION")]
