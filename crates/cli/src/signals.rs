@@ -1,4 +1,4 @@
-//! The signals that ask a program to end.
+//! Being asked to end.
 
 use std::task::Poll;
 
@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Failed;
 
-/// Those signals, heard from the moment this is made.
+/// The signals that ask a program to end, heard from the moment this is made.
 pub(crate) struct Interruption {
     signals: Vec<(&'static str, Signal)>,
 }

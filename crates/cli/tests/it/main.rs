@@ -8,6 +8,7 @@ mod configuration;
 mod demo;
 mod events;
 mod project;
+mod relay;
 mod segments;
 
 use std::path::Path;

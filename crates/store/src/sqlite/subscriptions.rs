@@ -5,7 +5,7 @@
 
 pub(super) mod lanes;
 mod parked;
-mod status;
+pub(super) mod status;
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ use crate::contract::{
     Error, Hold, LaneState, NewSubscription, OnPoison, Parked, Parking, Position, Settlement,
     Start, SubscriptionError, SubscriptionName, SubscriptionStatus, Subscriptions, Which,
 };
-pub(super) use status::slowest;
 
 impl Subscriptions for SqliteStore {
     async fn subscribe(&self, new: NewSubscription) -> Result<(), SubscriptionError> {
@@ -59,9 +58,7 @@ impl Subscriptions for SqliteStore {
     }
 
     async fn slowest(&self) -> Result<Option<(SubscriptionName, Position)>, Error> {
-        let slowest = self.engine.read(slowest);
-        let slowest: Result<_, helenus_sqlite::Error> = slowest.await;
-        Ok(slowest?.map(|(name, sequence)| (name, position(sequence))))
+        self.engine.read(|db| Ok(status::slowest(db)?)).await
     }
 
     async fn join(

@@ -32,9 +32,9 @@ pub enum RetireError {
         latest: Option<Version>,
     },
     /// A subscription has not read all of the events.
-    #[error("'{subscription}' is at position {position} of the feed, before some of the events")]
+    #[error("subscription '{subscription}' is at position {position}, before some of the events")]
     Unread {
-        /// The subscription or projection that is furthest behind.
+        /// The slowest one.
         subscription: SubscriptionName,
         /// Where it is.
         position: Position,
@@ -98,7 +98,7 @@ impl Failure for RetireError {
                 json!({ "needed": needed, "latest": latest })
             }
             RetireError::Unread { subscription, position } => {
-                json!({ "subscription": subscription, "position": position })
+                json!({ "subscription": subscription.as_str(), "position": position })
             }
             RetireError::CopyDiffers { version } => json!({ "version": version }),
             RetireError::NoStream | RetireError::Contended => return Map::new(),

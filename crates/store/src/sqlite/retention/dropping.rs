@@ -8,9 +8,9 @@ use helenus_model::{StreamId, Timestamp, Version};
 use helenus_sqlite::Error;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{ARCHIVE, STREAMS, position};
+use super::{ARCHIVE, STREAMS};
 use crate::contract::{RetireError, RetirePlan};
-use crate::sqlite::subscriptions;
+use crate::sqlite::subscriptions::status::slowest;
 
 /// Deletes events from `table`, leaving what must outlive them.
 pub(super) fn drop(
@@ -85,7 +85,8 @@ fn remember_gap(db: &Connection, (mut first, mut last): (i64, i64)) -> Result<()
 
 /// Refuses to drop what the slowest subscription has not read.
 pub(super) fn check_subscriptions(db: &Connection, plan: &RetirePlan) -> Result<(), RetireError> {
-    let Some((subscription, lowest)) = subscriptions::slowest(db)? else { return Ok(()) };
+    let Some((subscription, position)) = slowest(db)? else { return Ok(()) };
+    let lowest: i64 = position.as_str().parse().unwrap_or(0);
     for table in [ARCHIVE, STREAMS] {
         let newest: Option<i64> = db
             .prepare_cached(&format!(
@@ -97,7 +98,6 @@ pub(super) fn check_subscriptions(db: &Connection, plan: &RetirePlan) -> Result<
                 |row| row.get(0),
             )?;
         if newest > Some(lowest) {
-            let position = position(lowest);
             return Err(RetireError::Unread { subscription, position });
         }
     }

@@ -1,6 +1,6 @@
 //! Events set aside: parking them, looking at them, trying them again or giving them up.
 
-use helenus_model::{RecordedEvent, StreamId, Timestamp};
+use helenus_model::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::lanes::{advance, fence, stream_id};
@@ -8,7 +8,7 @@ use super::{position, sequence, shape};
 use crate::contract::{
     Hold, OnPoison, Parked, Parking, Position, Reason, SubscriptionError, SubscriptionName, Which,
 };
-use crate::sqlite::events::read::{COLUMNS, event};
+use crate::sqlite::events::read::event_at;
 
 /// Sets an event aside and moves past it, in one step.
 pub(super) fn park(
@@ -180,7 +180,8 @@ fn select(
 ) -> Result<Vec<Parked>, SubscriptionError> {
     let mut query = db.prepare_cached(&format!(
         "SELECT global_sequence, stream_id, attempts, last_error, parked_at_utc, replay
-         FROM helenus_parked_events WHERE subscription = ?1 AND ({condition})
+         FROM helenus_parked_events
+         WHERE subscription = ?1 AND ({condition})
          ORDER BY global_sequence LIMIT ?2"
     ))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -193,28 +194,15 @@ fn select(
 }
 
 fn parked(db: &Connection, row: &Row<'_>) -> Result<Parked, SubscriptionError> {
-    let (sequence, stream_id) = (row.get(0)?, stream_id(row.get(1)?)?);
+    let stream_id = stream_id(row.get(1)?)?;
+    let event = event_at(db, &stream_id, row.get(0)?)?;
     Ok(Parked {
-        position: position(sequence),
-        event: stored(db, sequence, &stream_id)?,
+        position: position(row.get(0)?),
         stream_id,
+        event,
         error: row.get("last_error")?,
         attempts: row.get("attempts")?,
         parked_at: Timestamp::from_millis(row.get("parked_at_utc")?),
         replay: row.get("replay")?,
     })
-}
-
-/// The event of a number, archived or not.
-fn stored(
-    db: &Connection,
-    sequence: i64,
-    stream_id: &StreamId,
-) -> Result<Option<RecordedEvent>, SubscriptionError> {
-    let mut query = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM helenus_event_streams WHERE global_sequence = ?1
-         UNION ALL SELECT {COLUMNS} FROM helenus_event_archive WHERE global_sequence = ?1"
-    ))?;
-    let mut rows = query.query([sequence])?;
-    Ok(rows.next()?.map(|row| event(stream_id, row)).transpose()?)
 }

@@ -5,7 +5,7 @@ use helenus_sqlite::Error;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::{on_poison, position};
-use crate::contract::{Generation, LaneStatus, SubscriptionName, SubscriptionStatus};
+use crate::contract::{Generation, LaneStatus, Position, SubscriptionName, SubscriptionStatus};
 use crate::sqlite::feed;
 
 /// Every subscription, or the one named.
@@ -106,7 +106,7 @@ fn first_after(db: &Connection, sequence: i64) -> Result<Option<(i64, Timestamp)
 /// Who is furthest behind, and what everybody is done with.
 pub(in crate::sqlite) fn slowest(
     db: &Connection,
-) -> Result<Option<(SubscriptionName, i64)>, Error> {
+) -> Result<Option<(SubscriptionName, Position)>, Error> {
     let mut query = db.prepare_cached(
         "SELECT coalesce(projection, subscription), sequence FROM (
              SELECT subscription, position AS sequence FROM helenus_subscription_lanes
@@ -116,7 +116,7 @@ pub(in crate::sqlite) fn slowest(
     )?;
     let found = query.query_row([], |row| {
         let name: String = row.get(0)?;
-        Ok((SubscriptionName::internal(name), row.get(1)?))
+        Ok((SubscriptionName::internal(name), position(row.get(1)?)))
     });
     Ok(found.optional()?)
 }

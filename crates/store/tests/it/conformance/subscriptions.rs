@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
-use helenus_model::{Expected, Failure, Kind, Payload, StreamId, Version};
+use helenus_model::{Expected, Failure, Kind, StreamId};
 use helenus_store::contract::{
-    Acquired, Cut, EventStore, Feed, Hold, NewSnapshot, NewSubscription, OnPoison, Parking,
-    Position, Reason, Retention, Retire, Settlement, Snapshots, Start, SubscriptionError,
-    SubscriptionName, Subscriptions, Which,
+    Acquired, Cut, EventStore, Feed, Hold, NewSubscription, OnPoison, Parking, Position, Reason,
+    Retention, Retire, Settlement, Snapshots, Start, SubscriptionError, SubscriptionName,
+    Subscriptions, Which,
 };
 
 use super::Fixture;
-use super::events::append;
+use super::events::{append, stream_id};
 use super::feed::positions;
+use super::retention::finish;
+use super::snapshots::save;
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -177,32 +178,6 @@ where
     assert_eq!(store.slowest().await.unwrap(), Some((name("fast"), all[3].clone())));
 }
 
-pub(super) async fn what_a_subscription_has_yet_to_read_is_not_dropped<S>(fixture: &Fixture<S>)
-where
-    S: EventStore + Feed + Subscriptions + Snapshots + Retention,
-{
-    let store = &fixture.store;
-    let all = appended(store, &["a", "b", "a", "a"]).await;
-    let (stream, last) = (StreamId::new("a").unwrap(), Version::new(3).unwrap());
-    let state = Payload::json(&serde_json::json!({}));
-    store.save_snapshot(NewSnapshot::new(stream.clone(), last, "a", state)).await.unwrap();
-    store.subscribe(subscription("mail", 1)).await.unwrap();
-    let owner = hold(store, "mail", 0, "x").await;
-    let start = store.lane(&owner).await.unwrap().position;
-    store.settle(&owner, ahead(&start, &all[1])).await.unwrap();
-    // Versions 1 and 2 of the stream are at the first and third place of the feed.
-    let retire = Retire::drop(stream, Cut::Before(last));
-    let drop = async |retire: Retire| store.retire(retire).try_collect::<Vec<_>>().await;
-    let error = drop(retire.clone()).await.unwrap_err();
-    assert_eq!((error.kind(), error.code()), (Kind::Conflict, "unread"));
-    assert_eq!(error.details()["subscription"], "mail");
-    store.settle(&owner, ahead(&all[1], &all[2])).await.unwrap();
-    drop(retire).await.unwrap();
-    // Whoever begins now is told of what is gone, and gets past it.
-    let rest = positions(store, helenus_store::contract::ReadFeed::default()).await;
-    assert_eq!(rest.len(), 2);
-}
-
 pub(super) async fn consumers_count_while_they_say_so<S: Subscriptions>(fixture: &Fixture<S>) {
     let store = &fixture.store;
     store.subscribe(subscription("mail", 2)).await.unwrap();
@@ -312,4 +287,39 @@ where
     assert_eq!(store.settle(&old, ahead(&start, &all[1])).await.unwrap_err().code(), "fenced");
     let status = store.subscription(&name("mail")).await.unwrap();
     assert_eq!((status.lag_events, status.parked), (2, 0));
+}
+
+pub(super) async fn nothing_is_dropped_that_a_subscription_has_yet_to_read<S>(fixture: &Fixture<S>)
+where
+    S: EventStore + Feed + Retention + Snapshots + Subscriptions,
+{
+    let store = &fixture.store;
+    let at = appended(store, &["a", "b", "a", "b"]).await;
+    for stream in ["a", "b"] {
+        save(store, stream, 2).await;
+    }
+    store.subscribe(subscription("mail", 1)).await.unwrap();
+    let drop = |stream| Retire::drop(stream_id(stream), Cut::KeepLast(0));
+    let refused = async |stream, position: &str| {
+        let error = finish(store, drop(stream)).await.unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("unread", Kind::Conflict), "{error}");
+        assert_eq!(error.details()["subscription"], "mail");
+        assert_eq!(error.details()["position"], position);
+    };
+    refused("a", "0").await;
+    // Archived events are read like others: the subscription does not keep them.
+    for stream in ["a", "b"] {
+        finish(store, Retire::archive(stream_id(stream), Cut::KeepLast(0))).await.unwrap();
+    }
+    let hold = hold(store, "mail", 0, "me").await;
+    store.settle(&hold, ahead(&Position::new("0"), &at[2])).await.unwrap();
+    finish(store, drop("a")).await.unwrap();
+    refused("b", "3").await;
+    // Set aside is not read.
+    store.park(&hold, parking(&at[2], &at[3], "b", Some("broken"))).await.unwrap();
+    refused("b", "3").await;
+    let parked = store.parked(&name("mail"), 10).await.unwrap();
+    assert_eq!(parked[0].event.as_ref().unwrap().version.as_i64(), 2);
+    finish(store, drop("b").forced()).await.unwrap();
+    assert_eq!(store.parked(&name("mail"), 10).await.unwrap()[0].event, None);
 }
