@@ -11,10 +11,19 @@ use std::process::{Command, Stdio};
 use helenus_model::{Random, SeededRandom, SystemRandom};
 use helenus_store::Ports;
 use helenus_store::contract::Subscriptions;
-use helenus_store::sqlite::SqliteStore;
+use helenus_store::sqlite::{Projector, ProjectorOptions, SqliteStore};
+use helenus_store::subscription::ConsumerOptions;
 use tokio::task::JoinSet;
 
-use super::{Digests, append, fold, head, is_whole, leftovers, name, never, projector, rows};
+use super::{Digests, append, fold, head, is_whole, leftovers, name, never, options, rows};
+
+/// One that takes large steps: rebuilds are to end before the child does.
+fn projector(store: &SqliteStore) -> Projector<Digests> {
+    let options = options();
+    let consumer = ConsumerOptions { batch: 200, ..options.consumer };
+    let options = ProjectorOptions { consumer, ..options };
+    Projector::new(store.clone(), Digests::default()).with(options)
+}
 
 const CHILD: &str = "HELENUS_PROJECTION_CHILD";
 
@@ -34,7 +43,9 @@ fn crash_leaves_a_projection_equal_to_the_fold_of_its_feed() {
     let path = dir.path().join("store.db");
     let (mut compared, mut rebuilds) = (0, 0);
     for round in 0..kills {
-        rebuilds += run_and_kill(&path, 1 + random.below(400));
+        // Every other child lives until it has swapped, so that kills come around swaps too.
+        let swaps = if round % 2 == 0 { 0 } else { 1 + random.below(3) };
+        rebuilds += run_and_kill(&path, swaps, 1 + random.below(150));
         compared += runtime.block_on(compare(&path, round));
     }
     let events = runtime.block_on(finish(&path));
@@ -45,8 +56,9 @@ fn crash_leaves_a_projection_equal_to_the_fold_of_its_feed() {
     );
 }
 
-/// Starts the child on `path`, kills it once it has said `after` lines; how many rebuilds it ended.
-fn run_and_kill(path: &Path, after: u64) -> u64 {
+/// Starts the child on `path`, kills it once it has ended `swaps` rebuilds and has then said `after`
+/// lines; how many rebuilds it ended.
+fn run_and_kill(path: &Path, swaps: u64, after: u64) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["projections::crash::crash_leaves_a_projection_equal_to_the_fold_of_its_feed"])
         .args(["--exact", "--nocapture"])
@@ -58,8 +70,9 @@ fn run_and_kill(path: &Path, after: u64) -> u64 {
     let (mut said, mut rebuilds) = (0, 0);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     while let Some(Ok(line)) = lines.next() {
-        said += u64::from(line == "appended." || line == "rebuilt.");
-        rebuilds += u64::from(line == "rebuilt.");
+        let is_rebuilt = line == "rebuilt.";
+        said += u64::from(rebuilds >= swaps && (is_rebuilt || line == "appended."));
+        rebuilds += u64::from(is_rebuilt);
         if said == after {
             child.kill().unwrap();
         }
@@ -73,7 +86,7 @@ async fn work_for_ever(path: &Path) {
     let store = SqliteStore::open(path, Ports::system()).await.unwrap();
     let mut tasks = JoinSet::new();
     let say = |word: &str| writeln!(std::io::stdout().lock(), "{word}").unwrap();
-    let following = projector(&store, &Digests::default());
+    let following = projector(&store);
     tasks.spawn(async move { following.run(&never()).await.unwrap() });
     let writing = store.clone();
     tasks.spawn(async move {
@@ -85,7 +98,7 @@ async fn work_for_ever(path: &Path) {
     tasks.spawn(async move {
         loop {
             // The killed one's lease has to expire before its rebuild can be taken up.
-            match projector(&store, &Digests::default()).rebuild(&never()).await {
+            match projector(&store).rebuild(&never()).await {
                 Ok(_) => say("rebuilt."),
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
             }
@@ -115,9 +128,8 @@ async fn compare(path: &Path, round: u64) -> usize {
 /// Lets the projection catch up, and compares it with the whole feed.
 async fn finish(path: &Path) -> i64 {
     let store = SqliteStore::open(path, Ports::system()).await.unwrap();
-    let digests = Digests::default();
     let catching_up = async {
-        while projector(&store, &digests).catch_up(&never()).await.is_err() {
+        while projector(&store).catch_up(&never()).await.is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
