@@ -1,5 +1,8 @@
 //! The arguments.
 
+mod relay;
+mod topics;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +13,8 @@ use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 
 use crate::config::parse_duration;
+pub(crate) use relay::{Relay, RelayCommand, RelayMode};
+pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -52,6 +57,10 @@ pub(crate) enum Command {
     Events(Events),
     /// Publish the changes of a node's tables, from its commit log
     Capture(Capture),
+    /// Publish what is staged in the outbox
+    Relay(Relay),
+    /// Look into topics
+    Topics(Topics),
     /// Look into segments of a node's commit log, without the node
     Segments(Segments),
     /// Print a script that completes commands for a shell
@@ -127,6 +136,8 @@ pub(crate) enum EventsCommand {
         limit: Option<u64>,
     },
     /// Print the events of all streams in one order, each with its position
+    ///
+    /// Where events were dropped for good, a line has their number as "dropped".
     Feed {
         /// Start after this position
         #[arg(long, value_name = "POSITION")]

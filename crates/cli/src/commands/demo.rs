@@ -24,9 +24,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Demo;
-use crate::commands::interruption::Interruption;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
+use crate::signals::Interruption;
 
 use pipeline::{Counters, PARTITIONS, Part, Run};
 
