@@ -1,5 +1,8 @@
 //! The arguments.
 
+mod relay;
+mod topics;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +13,8 @@ use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 
 use crate::config::parse_duration;
+pub(crate) use relay::{Relay, RelayCommand, RelayMode};
+pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -50,6 +55,12 @@ pub(crate) enum Command {
     Doctor,
     /// Append to streams of events, read them, settle lost answers
     Events(Events),
+    /// Publish the changes of a node's tables, from its commit log
+    Capture(Capture),
+    /// Publish what is staged in the outbox
+    Relay(Relay),
+    /// Look into topics
+    Topics(Topics),
     /// Look into segments of a node's commit log, without the node
     Segments(Segments),
     /// Print a script that completes commands for a shell
@@ -269,6 +280,30 @@ fn expected(text: &str) -> Result<Expected, String> {
 fn version(text: &str) -> Result<Version, String> {
     let number = text.parse().ok().and_then(Version::new);
     number.ok_or_else(|| format!("'{text}' is not a version: versions are 1, 2, 3 …"))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Capture {
+    /// The node; capture.url of the configuration if not given
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) node: Option<StoreUrl>,
+
+    #[command(subcommand)]
+    pub(crate) command: CaptureCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CaptureCommand {
+    /// Write the node's schema as the file that segments are decoded with
+    Schema {
+        /// Write it here instead of to stdout
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Publish changes as the node writes them, until told to stop
+    Run,
+    /// Print where the agent is, and how long until the node would refuse writes
+    Status,
 }
 
 #[derive(Args, Debug)]

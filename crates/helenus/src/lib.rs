@@ -7,6 +7,7 @@
 //! use helenus::store::Outbox;
 //! use helenus::{Broker, ChannelId, Message, MessageId, Payload, Ports, Store};
 //! use helenus::broker::Broker as _;
+//! use helenus::relay::{Options, Relay};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,8 +26,9 @@
 //!     ports.clock.now(),
 //! );
 //! store.enqueue(placed).await?;
-//! let drained = helenus::relay::drain(&store, &broker, &*ports.clock, 100).await?;
-//! assert_eq!(drained.published, 1);
+//! let relay = Relay::new(store, broker, Options::default(), ports);
+//! let totals = relay.run_until_empty(Default::default()).await?;
+//! assert_eq!(totals.published, 1);
 //! # Ok(())
 //! # }
 //! ```

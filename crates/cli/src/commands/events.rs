@@ -11,12 +11,13 @@ use futures_util::TryStreamExt;
 use helenus::store::{
     Append, Appended, EventStore, Feed, FeedItem, ReadEvents, ReadFeed, Resolved,
 };
-use helenus::{Ports, Store, Version};
+use helenus::{Store, Version};
 use serde_json::json;
 
 use crate::args::{Events, EventsCommand};
 use crate::config::Config;
 use crate::exit::{Failed, Outcome};
+use crate::open;
 use crate::output::Output;
 
 use line::{InvalidLine, event};
@@ -36,7 +37,7 @@ pub(crate) async fn run(
         EventsCommand::Snapshot(snapshot) => payload = snapshot::payload(snapshot)?,
         _ => {}
     }
-    let store = open(events, config).await?;
+    let store = open::store(events.store.as_ref(), &config).await?;
     let done = match &events.command {
         EventsCommand::Archive(archive) => Box::pin(archive::run(&store, archive, output)).await,
         EventsCommand::Snapshot(snapshot) => {
@@ -50,15 +51,6 @@ pub(crate) async fn run(
     };
     store.close().await;
     done
-}
-
-async fn open(events: &Events, config: Config) -> Result<Store, Failed> {
-    let url = match events.store.clone() {
-        // The configured password is for the configured store, and goes nowhere else.
-        Some(url) => url,
-        None => config.store.url_with_login()?,
-    };
-    Ok(Store::open_with(&url, config.store.options(), Ports::system()).await?)
 }
 
 async fn command(

@@ -7,6 +7,7 @@ mod browser;
 mod configuration;
 mod demo;
 mod events;
+mod relay;
 mod segments;
 
 use std::path::Path;

@@ -228,11 +228,14 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases, subscriptions);
 
 #[cfg(feature = "service-tests")]
-fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {
+async fn open_cassandra() -> Fixture<helenus_store::cassandra::CassandraStore> {
     let keyspace = crate::cassandra::Keyspace::new();
     let (ports, clock) = ports();
     let store = keyspace.store(helenus_store::cassandra::Options::default(), ports);
-    std::future::ready(Fixture { store, clock, _keep: Box::new(keyspace) })
+    // The tables first: how long a busy node takes to make them is nobody's promise.
+    let none = helenus_model::StreamId::new("none").unwrap();
+    helenus_store::contract::EventStore::version(&store, &none).await.unwrap();
+    Fixture { store, clock, _keep: Box::new(keyspace) }
 }
 
 #[cfg(feature = "service-tests")]

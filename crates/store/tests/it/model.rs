@@ -319,7 +319,8 @@ where
     let explained = AtomicU64::new(0);
     let clients = prop::collection::vec(prop::collection::vec(step(), 1..6), 1..4);
     let clients = clients.prop_map(undisturbed);
-    let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let ran = runner.run(&clients, |clients| {
         let case = case.fetch_add(1, Ordering::Relaxed);
         let calls = runtime.block_on(record(store, case, clients));
