@@ -166,6 +166,8 @@ pub(crate) enum EventsCommand {
     /// Print every stream with its last version, one JSON object a line
     Streams,
     /// Show the newest snapshot of a stream; save, list or prune snapshots
+    // Its --version is the stream's.
+    #[command(disable_version_flag = true)]
     Snapshot(Snapshot),
     /// Move old events into the archive, where reads still find them, or delete them
     #[command(after_help = ARCHIVE_HELP)]
