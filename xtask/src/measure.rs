@@ -48,6 +48,12 @@ const BENCHES: &[Run] = &[
 const PROOFS: &[Run] = &[
     Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] },
     Run {
+        name: "projection-crash",
+        package: "helenus-store",
+        target: "projections::crash",
+        services: &[],
+    },
+    Run {
         name: "archive",
         package: "helenus-store",
         target: "retiring_beside_readers_and_writers",

@@ -7,6 +7,7 @@ mod browser;
 mod configuration;
 mod demo;
 mod events;
+mod project;
 mod relay;
 mod segments;
 
