@@ -47,6 +47,12 @@ const BENCHES: &[Run] = &[
 
 const PROOFS: &[Run] = &[
     Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] },
+    Run {
+        name: "archive",
+        package: "helenus-store",
+        target: "retiring_beside_readers_and_writers",
+        services: CASSANDRA,
+    },
     Run { name: "events-model", package: "helenus-store", target: "model::", services: CASSANDRA },
     Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
     Run { name: "relay", package: "helenus-relay", target: "proof::", services: KAFKA },

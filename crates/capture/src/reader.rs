@@ -85,6 +85,8 @@ pub struct SegmentReader {
     path: PathBuf,
     file: File,
     walker: Walker,
+    /// The marker before the section in the window.
+    current: Option<Position>,
     /// The section being read, marker included.
     window: Vec<u8>,
     /// The same expanded, where it is compressed.
@@ -135,6 +137,7 @@ impl SegmentReader {
             path: path.to_owned(),
             file,
             walker: Walker::new(header),
+            current: None,
             window: Vec::new(),
             expanded: Vec::new(),
         })
@@ -142,6 +145,7 @@ impl SegmentReader {
 
     /// Goes on at a marker that an earlier reader of the same segment stood at.
     pub fn seek(&mut self, position: Position) {
+        self.current = None;
         self.walker = Walker::resume(*self.walker.header(), position);
     }
 
@@ -160,6 +164,7 @@ impl SegmentReader {
     /// Reads the next section that ends at or before the logical offset `until`.
     pub fn next_section(&mut self, until: Option<u64>) -> Result<Next<'_>, ReadError> {
         let length = self.length()?;
+        self.current = None;
         let mut walker = self.walker;
         let mut needed = self.fill(8)?;
         if let Step::Need(bytes) = walker.step(&self.window, length, until) {
@@ -174,6 +179,7 @@ impl SegmentReader {
             Step::Need(_) => return Ok(Next::End(End::File)),
         };
         self.walker = walker;
+        self.current = Some(section.start);
         let body = match section.plain() {
             Some(body) => body,
             None => match section.inflate(SECTION_BYTES_MAX, &mut self.expanded) {
@@ -182,6 +188,19 @@ impl SegmentReader {
             },
         };
         Ok(Next::Section(OpenSection { section, body }))
+    }
+
+    /// The section that was read last, once more and from memory.
+    #[must_use]
+    pub fn current_section(&self) -> Option<OpenSection<'_>> {
+        let mut walker = Walker::resume(*self.header(), self.current?);
+        match walker.step(&self.window, u64::MAX, None) {
+            Step::Section(section) => {
+                let body = section.plain().unwrap_or(&self.expanded);
+                Some(OpenSection { section, body })
+            }
+            Step::Need(_) | Step::End(_) => None,
+        }
     }
 
     /// The rest of an uncompressed segment whose next marker is torn or points outside, as far as the

@@ -1,5 +1,7 @@
 //! One module a command.
 
+pub(crate) mod body;
+pub(crate) mod capture;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod events;

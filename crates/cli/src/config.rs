@@ -5,6 +5,7 @@
 //! their own and are never printed.
 
 mod broker;
+mod capture;
 mod keys;
 mod load;
 mod relay;
@@ -18,11 +19,13 @@ use helenus::backend::{MetadataUrl, RegistryUrl, TargetUrl};
 use serde::{Deserialize, Deserializer, de};
 
 pub(crate) use broker::Broker;
+pub(crate) use capture::Capture;
 pub(crate) use keys::template;
 pub(crate) use load::{ConfigError, load};
 pub(crate) use relay::Relay;
 pub(crate) use secret::Secret;
 pub(crate) use store::Store;
+pub(crate) use values::parse_duration;
 
 /// Everything that can be configured; see [`template`] for what each key means.
 #[derive(Clone, Debug, Deserialize)]
@@ -65,12 +68,6 @@ pub(crate) struct Target {
 pub(crate) struct Registry {
     #[serde(deserialize_with = "parsed_option")]
     pub(crate) url: Option<RegistryUrl>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Capture {
-    pub(crate) cdc_raw: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

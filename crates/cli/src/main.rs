@@ -39,7 +39,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         Command::Init(init) => return commands::init::run(init, output),
         Command::Completions { shell } => return commands::shell::completions(*shell, output),
         Command::Man { directory } => return commands::shell::man(directory.as_deref(), output),
-        Command::Demo(_)
+        Command::Capture(_)
+        | Command::Demo(_)
         | Command::Doctor
         | Command::Events(_)
         | Command::Relay(_)
@@ -56,6 +57,9 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
     runtime.block_on(async {
         match &arguments.command {
             Command::Demo(demo) => commands::demo::run(demo, output).await,
+            Command::Capture(capture) => {
+                Box::pin(commands::capture::run(capture, config?, output)).await
+            }
             Command::Events(events) => commands::events::run(events, config?, output).await,
             Command::Relay(relay) => Box::pin(commands::relay::run(relay, config?, output)).await,
             Command::Topics(topics) => commands::topics::run(topics, config?, output).await,

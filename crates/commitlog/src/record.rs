@@ -82,14 +82,16 @@ impl<'a> SectionRecords<'a> {
         Self { shared, body, offset: 0 }
     }
 
-    /// Skips to where an earlier pass was.
-    pub(crate) const fn starting_at(mut self, offset: usize) -> Self {
+    /// Goes on where an earlier pass over the same section was ([`Self::offset`]).
+    #[must_use]
+    pub const fn starting_at(mut self, offset: usize) -> Self {
         self.offset = offset;
         self
     }
 
     /// How far this pass is.
-    pub(crate) const fn offset(&self) -> usize {
+    #[must_use]
+    pub const fn offset(&self) -> usize {
         self.offset
     }
 

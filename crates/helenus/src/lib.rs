@@ -39,6 +39,8 @@ mod brokers;
 mod contracts;
 #[cfg(feature = "sqlite")]
 mod open;
+#[cfg(feature = "sqlite")]
+mod retention;
 
 #[cfg(feature = "sqlite")]
 pub mod interop;
@@ -72,6 +74,11 @@ pub mod cassandra {
 /// What a store promises.
 pub mod store {
     pub use helenus_store::contract::*;
+}
+
+/// What the events of a stream come to, with snapshots.
+pub mod aggregate {
+    pub use helenus_store::aggregate::*;
 }
 
 /// Events as an application's own types.

@@ -3,6 +3,7 @@
 //! [`contract`] says what every backend promises and knows no driver; `tests/it` runs one
 //! conformance suite over all of them. Applications reach this through the `helenus` crate.
 
+pub mod aggregate;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
 pub mod contract;

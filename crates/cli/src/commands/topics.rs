@@ -14,6 +14,8 @@ use crate::exit::{Failed, Outcome};
 use crate::open;
 use crate::output::Output;
 
+use shown::{Message, payload};
+
 /// Messages read at once.
 const PAGE: usize = 500;
 /// How often to look for more at the end.
@@ -112,7 +114,7 @@ impl<'a> Reading<'a> {
             records.retain(|record| record.position.offset < partition.end);
         }
         for record in &records {
-            self.output.json_line(&shown::record(record));
+            self.output.json_line(&Message::of(record, &payload(record)));
         }
         let Some(last) = records.last() else { return Ok(0) };
         partition.next.offset = last.position.offset.next();
@@ -132,7 +134,7 @@ mod tests {
     use helenus::broker::{Offset, Position, Record};
     use serde_json::json;
 
-    use super::shown;
+    use super::shown::{Message, payload};
 
     #[test]
     fn a_message_shows_what_it_is() {
@@ -150,14 +152,16 @@ mod tests {
             payload: br#"{"total":12}"#.to_vec(),
             timestamp: Timestamp::EPOCH,
         };
-        let shown = shown::record(&record);
+        let shown = |record| serde_json::to_value(Message::of(record, &payload(record))).unwrap();
+        let bytes = Record { key: Some(vec![255]), payload: vec![255], ..record.clone() };
+        let shown_bytes = shown(&bytes);
+        let shown = shown(&record);
         assert_eq!(shown["payload"], json!({"total": 12}));
         assert_eq!(shown["headers"]["tag"], json!(["a", "b"]));
         assert_eq!(shown["headers"]["raw"], json!({"base64": "AP8="}));
         assert_eq!((&shown["partition"], &shown["offset"]), (&json!(2), &json!(7)));
         assert_eq!((&shown["key"], &shown["topic"]), (&json!("order-1"), &json!("orders")));
-        let bytes = Record { key: Some(vec![255]), payload: vec![255], ..record };
-        let shown = shown::record(&bytes);
+        let shown = shown_bytes;
         assert_eq!(
             (&shown["key_base64"], &shown["payload_base64"]),
             (&json!("/w=="), &json!("/w=="))

@@ -215,11 +215,50 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "capture",
         about: "Reading a node's commit log.",
-        keys: &[example(
-            "cdc_raw",
-            "\"/var/lib/cassandra/cdc_raw\"",
-            "The node's cdc_raw_directory.",
-        )],
+        keys: &[
+            example("cdc_raw", "\"/var/lib/cassandra/cdc_raw\"", "The node's cdc_raw_directory."),
+            example(
+                "url",
+                "\"cassandra://127.0.0.1:9042\"",
+                "The node itself, for its schema; store.url if that is a cluster.",
+            ),
+            USERNAME,
+            PASSWORD,
+            example("node", "\"node-1\"", "Its name in events; the host of the URL if not given."),
+            key(
+                "state",
+                "\"helenus-capture\"",
+                "Folder for the position, the schemas seen and what could not be decoded.",
+            ),
+            key("topic_prefix", "\"cassandra\"", "Topics are called PREFIX.KEYSPACE.TABLE."),
+            key("partitions", "8", "Partitions of the topics it makes."),
+            key(
+                "tables",
+                "[]",
+                "Tables to capture, as \"shop.*\" or \"shop.orders\"; all with cdc = true if none.",
+            ),
+            example(
+                "mask",
+                "{ \"shop.people.email\" = \"hash\", \"shop.people.pin\" = \"drop\" }",
+                "Columns whose values are hashed or left out.",
+            ),
+            example(
+                "mask_salt",
+                "{ file = \"/run/secrets/salt\" }",
+                "Where the salt of the hashes is: { file = \"PATH\" } or { env = \"NAME\" }.",
+            ),
+            key(
+                "read_ahead",
+                "false",
+                "Read to the last valid marker, before the node has synced it: sooner, but a power\n\
+                 failure may take from the node what was published.",
+            ),
+            example(
+                "total_space",
+                "\"4096MiB\"",
+                "What cdc_raw may hold, where the node does not tell (cdc_total_space).",
+            ),
+        ],
     },
     Section {
         name: "log",

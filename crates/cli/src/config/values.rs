@@ -24,13 +24,18 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize,
 
 /// `24h`, `5s`, `250ms`.
 pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let Scalar(text) = Scalar::deserialize(deserializer)?;
+    parse_duration(&text).map_err(de::Error::custom)
+}
+
+/// The same from a text.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 5] =
         [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    let Scalar(text) = Scalar::deserialize(deserializer)?;
-    let milliseconds = measured(&text, &UNITS).filter(|milliseconds| *milliseconds > 0);
-    milliseconds.map(Duration::from_millis).ok_or_else(|| {
-        de::Error::custom(format!("'{text}' is not a duration; write ms, s, m, h or d, as in 24h"))
-    })
+    let milliseconds = measured(text, &UNITS).filter(|milliseconds| *milliseconds > 0);
+    milliseconds
+        .map(Duration::from_millis)
+        .ok_or_else(|| format!("'{text}' is not a duration; write ms, s, m, h or d, as in 24h"))
 }
 
 /// A number of at least one.

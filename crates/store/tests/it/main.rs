@@ -20,6 +20,8 @@ mod proxy;
 #[cfg(feature = "service-tests")]
 mod racing;
 #[cfg(feature = "service-tests")]
+mod retention;
+#[cfg(feature = "service-tests")]
 mod special;
 #[cfg(feature = "sqlite")]
 mod staging;

@@ -2,33 +2,65 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use helenus::Payload;
-use helenus::broker::Record;
+use helenus::broker::{Offset, Record};
+use helenus::{Payload, Timestamp};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::commands::events::shown::payload;
+use crate::commands::body::Body;
 
 /// Key, headers and payload as what they are; bytes that are no text as base64.
-pub(super) fn record(record: &Record) -> Value {
-    let mut object = Map::new();
-    let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
-    set("topic", json!(record.position.topic));
-    set("partition", json!(record.position.partition));
-    set("offset", json!(record.position.offset));
-    set("timestamp_utc", json!(record.timestamp));
-    match record.key.as_ref().map(|key| (std::str::from_utf8(key), key)) {
-        None => set("key", Value::Null),
-        Some((Ok(text), _)) => set("key", json!(text)),
-        Some((Err(_), bytes)) => set("key_base64", json!(STANDARD.encode(bytes))),
-    };
-    set("headers", headers(record));
+#[derive(Serialize)]
+pub(super) struct Message<'a> {
+    topic: &'a str,
+    partition: u32,
+    offset: Offset,
+    timestamp_utc: Timestamp,
+    #[serde(flatten)]
+    key: Key<'a>,
+    headers: Value,
+    #[serde(flatten)]
+    body: Body<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Key<'a> {
+    Text { key: Option<&'a str> },
+    Bytes { key_base64: String },
+}
+
+impl<'a> Message<'a> {
+    /// With the payload that [`payload`] makes of the record.
+    pub(super) fn of(record: &'a Record, payload: &'a Payload) -> Self {
+        Message {
+            topic: &record.position.topic,
+            partition: record.position.partition,
+            offset: record.position.offset,
+            timestamp_utc: record.timestamp,
+            key: Key::of(record.key.as_deref()),
+            headers: headers(record),
+            body: Body::of(payload),
+        }
+    }
+}
+
+impl<'a> Key<'a> {
+    fn of(key: Option<&'a [u8]>) -> Self {
+        match key.map(|bytes| (std::str::from_utf8(bytes), bytes)) {
+            None => Key::Text { key: None },
+            Some((Ok(text), _)) => Key::Text { key: Some(text) },
+            Some((Err(_), bytes)) => Key::Bytes { key_base64: STANDARD.encode(bytes) },
+        }
+    }
+}
+
+/// The body with what the headers say of it. What says nothing of itself is shown as JSON if it is.
+pub(super) fn payload(record: &Record) -> Payload {
     let content_type =
         header(record, "content-type").or_else(|| header(record, "ce_datacontenttype"));
-    // What says nothing of itself is shown as JSON if it is.
     let content_type = content_type.unwrap_or_else(|| Payload::JSON.to_owned());
-    let (name, shown) = payload(&Payload { content_type, bytes: record.payload.clone() });
-    set(name, shown);
-    Value::Object(object)
+    Payload { content_type, bytes: record.payload.clone() }
 }
 
 fn header(record: &Record, name: &str) -> Option<String> {
