@@ -1,14 +1,17 @@
 //! The store's contracts, each kept by whichever backend the URL named.
 
+use std::time::Duration;
+
 use futures_util::Stream;
 #[cfg(feature = "cassandra")]
 use futures_util::StreamExt;
 use helenus_model::{Message, MessageId, OperationId, RecordedEvent, StreamId, Timestamp, Version};
 use helenus_store::contract::{
-    Append, AppendError, Appended, Backlog, Dispatch, EnqueueError, Enqueued, Error, EventStore,
-    Feed, FeedItem, Inbox, Outbox, Pending, ReadError, ReadEvents, ReadFeed, Receipt, Received,
-    Report, Resolved, Settled, StreamHead,
+    Acquired, Append, AppendError, Appended, Backlog, Dispatch, EnqueueError, Enqueued, Error,
+    EventStore, Feed, FeedItem, Identity, Inbox, Lease, Leases, Outbox, Pending, ReadError,
+    ReadEvents, ReadFeed, Receipt, Received, Report, Resolved, Settled, StreamHead,
 };
+use tokio::sync::watch;
 
 use crate::Store;
 use crate::open::Backend;
@@ -28,12 +31,43 @@ impl Outbox for Store {
             Backend::Cassandra(_) => Err(not_yet("messages").into()),
         }
     }
+
+    async fn enqueue_all(&self, messages: Vec<Message>) -> Vec<Result<Enqueued, EnqueueError>> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.enqueue_all(messages).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => {
+                messages.iter().map(|_| Err(not_yet("messages").into())).collect()
+            }
+        }
+    }
 }
 
 impl Dispatch for Store {
+    async fn identity(&self) -> Result<Identity, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.identity().await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("messages")),
+        }
+    }
+
     async fn read_pending(&self, now: Timestamp, limit: usize) -> Result<Vec<Pending>, Error> {
         match &self.backend {
             Backend::Sqlite(store) => store.read_pending(now, limit).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("messages")),
+        }
+    }
+
+    async fn read_shard(
+        &self,
+        shard: u16,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Pending>, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.read_shard(shard, now, limit).await,
             #[cfg(feature = "cassandra")]
             Backend::Cassandra(_) => Err(not_yet("messages")),
         }
@@ -54,6 +88,18 @@ impl Dispatch for Store {
             Backend::Cassandra(_) => Err(not_yet("messages")),
         }
     }
+
+    async fn watermark(&self, shard: u16, now: Timestamp) -> Result<Timestamp, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.watermark(shard, now).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("messages")),
+        }
+    }
+
+    fn wakeups(&self) -> watch::Receiver<u64> {
+        self.commits()
+    }
 }
 
 impl Inbox for Store {
@@ -70,6 +116,40 @@ impl Inbox for Store {
             Backend::Sqlite(store) => store.receipt(message_id).await,
             #[cfg(feature = "cassandra")]
             Backend::Cassandra(_) => Err(not_yet("receipts")),
+        }
+    }
+}
+
+impl Leases for Store {
+    async fn acquire(&self, name: &str, owner: &str, ttl: Duration) -> Result<Acquired, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.acquire(name, owner, ttl).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("leases")),
+        }
+    }
+
+    async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<Option<Lease>, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.renew(lease, ttl).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("leases")),
+        }
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.release(lease).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("leases")),
+        }
+    }
+
+    async fn holder(&self, name: &str) -> Result<Option<Lease>, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.holder(name).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(_) => Err(not_yet("leases")),
         }
     }
 }
@@ -141,7 +221,7 @@ impl Feed for Store {
             Backend::Sqlite(store) => store.feed(read).left_stream(),
             #[cfg(feature = "cassandra")]
             Backend::Cassandra(_) => {
-                let refused = Err(ReadError::Backend(not_yet("a feed of all events")));
+                let refused = Err(ReadError::Backend(not_yet("feed of all events")));
                 futures_util::stream::once(std::future::ready(refused)).right_stream()
             }
         }

@@ -4,15 +4,14 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use helenus_broker::contract as broker;
-use helenus_broker::embedded::{self, EmbeddedBroker};
-use helenus_model::backend::{BrokerUrl, StoreUrl};
+use helenus_broker::embedded;
+use helenus_model::backend::StoreUrl;
 use helenus_model::{Failure, Kind};
 use helenus_sqlite::{Component, Engine, Inspection, OpenError, Options};
-use helenus_store::Ports;
 #[cfg(feature = "cassandra")]
-use helenus_store::cassandra::CassandraStore;
+use helenus_store::cassandra::{self, CassandraStore};
 use helenus_store::sqlite::{self, SqliteStore};
+use helenus_store::{Bounds, Ports};
 use tokio::sync::watch;
 
 /// All parts that share the file bring their tables, whichever of them is used.
@@ -40,10 +39,24 @@ pub(crate) enum Backend {
     Cassandra(CassandraStore),
 }
 
-/// An open broker. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Broker {
-    embedded: EmbeddedBroker,
+/// How a store is used, beside where it is.
+///
+/// ```
+/// use helenus::{Bounds, StoreOptions};
+///
+/// let options = StoreOptions {
+///     bounds: Bounds { append_bytes_max: 1024 * 1024, ..Bounds::default() },
+///     ..StoreOptions::default()
+/// };
+/// # drop(options);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct StoreOptions {
+    /// What an append may be, and how long operations are remembered.
+    pub bounds: Bounds,
+    /// How a cluster is used; the bounds are those above.
+    #[cfg(feature = "cassandra")]
+    pub cassandra: cassandra::Options,
 }
 
 /// Why a store could not be opened. Nothing was changed.
@@ -68,7 +81,7 @@ pub enum StoreOpenError {
 /// Something that a store on Cassandra does not do yet.
 #[cfg(feature = "cassandra")]
 #[derive(Debug, thiserror::Error)]
-#[error("this release keeps {what} in SQLite files only")]
+#[error("this release has no {what} on Cassandra yet, in SQLite files only")]
 pub struct NotYet {
     pub(crate) what: &'static str,
 }
@@ -86,21 +99,6 @@ impl Failure for NotYet {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some("use store.url = \"sqlite:helenus.db\"".into())
     }
-}
-
-/// Why a broker could not be opened. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BrokerOpenError {
-    /// This release does not publish there.
-    #[error("this release publishes to the embedded broker only, not to {url}")]
-    NotYet {
-        /// Where it was asked to.
-        url: String,
-    },
-    /// The embedded broker lives in the store's file, and the store is not a file.
-    #[error("the embedded broker lives in the store's file, and the store is not a file")]
-    NoFile,
 }
 
 impl Failure for StoreOpenError {
@@ -132,39 +130,28 @@ impl Failure for StoreOpenError {
     }
 }
 
-impl Failure for BrokerOpenError {
-    fn kind(&self) -> Kind {
-        Kind::Invalid
-    }
-
-    fn code(&self) -> &'static str {
-        match self {
-            BrokerOpenError::NotYet { .. } => "not_yet",
-            BrokerOpenError::NoFile => "no_file",
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'static, str>> {
-        let text = match self {
-            BrokerOpenError::NotYet { .. } => "use broker.url = \"embedded:\"",
-            BrokerOpenError::NoFile => "use store.url = \"sqlite:helenus.db\"",
-        };
-        Some(text.into())
-    }
-}
-
 impl Store {
     /// Opens the store at `url`. A SQLite file is created where there is none; a cluster is not
     /// spoken to before the store is first used.
     pub async fn open(url: &StoreUrl, ports: Ports) -> Result<Store, StoreOpenError> {
+        Store::open_with(url, StoreOptions::default(), ports).await
+    }
+
+    /// The same, used as `options` say.
+    pub async fn open_with(
+        url: &StoreUrl,
+        options: StoreOptions,
+        ports: Ports,
+    ) -> Result<Store, StoreOpenError> {
+        let bounds = options.bounds;
         let backend = match url {
             StoreUrl::Sqlite(path) => {
                 let engine = Engine::open(path, Options::default(), &COMPONENTS).await?;
-                Backend::Sqlite(SqliteStore::on(engine, ports))
+                Backend::Sqlite(SqliteStore::on(engine, ports).with_bounds(bounds))
             }
             #[cfg(feature = "cassandra")]
             StoreUrl::Cassandra(endpoint) => {
-                let options = helenus_store::cassandra::Options::default();
+                let options = cassandra::Options { bounds, ..options.cassandra };
                 Backend::Cassandra(CassandraStore::new(endpoint.clone(), options, ports)?)
             }
             #[cfg(not(feature = "cassandra"))]
@@ -192,62 +179,11 @@ impl Store {
         }
     }
 
-    fn engine(&self) -> Option<&Engine> {
+    pub(crate) fn engine(&self) -> Option<&Engine> {
         match &self.backend {
             Backend::Sqlite(store) => Some(store.engine()),
             #[cfg(feature = "cassandra")]
             Backend::Cassandra(_) => None,
         }
-    }
-}
-
-impl Broker {
-    /// Opens the broker at `url`; the embedded one lives in the store's file.
-    pub fn open(url: &BrokerUrl, store: &Store) -> Result<Broker, BrokerOpenError> {
-        match url {
-            BrokerUrl::Embedded => {
-                let engine = store.engine().ok_or(BrokerOpenError::NoFile)?.clone();
-                Ok(Broker { embedded: EmbeddedBroker::on(engine) })
-            }
-            BrokerUrl::Kafka(_) => Err(BrokerOpenError::NotYet { url: url.to_string() }),
-        }
-    }
-}
-
-impl broker::Broker for Broker {
-    async fn create_topic(&self, topic: &str, partitions: u32) -> Result<(), broker::Error> {
-        self.embedded.create_topic(topic, partitions).await
-    }
-
-    async fn topics(&self) -> Result<Vec<broker::Topic>, broker::Error> {
-        self.embedded.topics().await
-    }
-
-    async fn publish(
-        &self,
-        records: Vec<broker::NewRecord>,
-    ) -> Result<Vec<broker::Position>, broker::Error> {
-        self.embedded.publish(records).await
-    }
-
-    async fn read(
-        &self,
-        from: broker::Position,
-        limit: usize,
-    ) -> Result<Vec<broker::Record>, broker::Error> {
-        self.embedded.read(from, limit).await
-    }
-
-    async fn committed(
-        &self,
-        group: &str,
-        topic: &str,
-        partition: u32,
-    ) -> Result<Option<broker::Offset>, broker::Error> {
-        self.embedded.committed(group, topic, partition).await
-    }
-
-    async fn commit(&self, group: &str, next: broker::Position) -> Result<(), broker::Error> {
-        self.embedded.commit(group, next).await
     }
 }

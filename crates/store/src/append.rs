@@ -9,5 +9,6 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::{Age, Bounds, Plan, PlannedEvent, Span};
+pub use plan::Bounds;
+pub(crate) use plan::{Age, Plan, PlannedEvent, Span};
 pub(crate) use settle::{Memory, State};

@@ -8,7 +8,9 @@
 //! The driver's own retries are off for it; what an error leaves open is decided in `classify`
 //! and settled by sending the same operation again or by cancelling it.
 
+mod annex;
 mod append;
+mod archive;
 mod classify;
 mod error;
 mod events;
@@ -17,14 +19,17 @@ mod options;
 mod probe;
 mod read;
 mod resolve;
+mod retention;
+mod routing;
 mod rows;
 mod session;
+mod snapshots;
 mod statements;
 mod tables;
 mod values;
 
 pub use error::Error;
-pub use options::{Consistency, Options, Replication, SerialConsistency};
+pub use options::{ClientCertificate, Consistency, Options, Replication, SerialConsistency};
 pub use probe::probe;
 /// The driver's session, for hosts that have one of their own.
 pub use scylla::client::session::Session;

@@ -9,8 +9,11 @@ mod feed;
 mod inbox;
 mod leases;
 mod outbox;
+mod retention;
+mod snapshots;
+mod subscriptions;
 
-pub use dispatch::{Backlog, Dispatch, Outcome, Pending, Report, Settled};
+pub use dispatch::{AfterParking, Backlog, Dispatch, Identity, Outcome, Pending, Report, Settled};
 pub use events::{
     Append, AppendError, Appended, Direction, EventStore, InvalidAppend, ReadError, ReadEvents,
     Resolved, StreamHead,
@@ -21,3 +24,12 @@ pub use helenus_model::BackendError as Error;
 pub use inbox::{Inbox, Receipt, Received};
 pub use leases::{Acquired, Lease, Leases};
 pub use outbox::{EnqueueError, Enqueued, Outbox};
+pub use retention::{
+    Cut, Disposal, Extent, Retention, Retire, RetireError, RetirePlan, RetireStep,
+};
+pub use snapshots::{NewSnapshot, Saved, Snapshot, SnapshotError, SnapshotInfo, Snapshots};
+pub use subscriptions::{
+    Generation, Hold, InvalidName, LaneState, LaneStatus, NewSubscription, OnPoison, Parked,
+    Parking, Reason, Settlement, Start, SubscriptionError, SubscriptionName, SubscriptionStatus,
+    Subscriptions, Which, lane_of,
+};

@@ -9,14 +9,19 @@ mod feed;
 mod inbox;
 mod leases;
 mod outbox;
+mod projections;
+mod retention;
 mod rows;
+mod settings;
+mod snapshots;
+mod subscriptions;
 
 use std::path::Path;
 
 use helenus_model::Timestamp;
 use helenus_sqlite::{Component, Engine, OpenError, Options};
 
-use crate::Ports;
+use crate::{Bounds, Ports};
 pub use outbox::stage;
 
 /// Outbox, dispatch store, inbox and event store in one file.
@@ -49,6 +54,7 @@ pub use outbox::stage;
 pub struct SqliteStore {
     engine: Engine,
     ports: Ports,
+    bounds: Bounds,
 }
 
 /// The store's tables in the file.
@@ -58,6 +64,9 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/001-messages.sql"),
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
+        include_str!("sqlite/004-retention.sql"),
+        include_str!("sqlite/005-subscriptions.sql"),
+        include_str!("sqlite/006-dispatch.sql"),
     ],
 };
 
@@ -71,7 +80,13 @@ impl SqliteStore {
     /// Uses a file that is open already, its [`COMPONENT`] up to date; this is how several parts
     /// share one file.
     pub fn on(engine: Engine, ports: Ports) -> Self {
-        SqliteStore { engine, ports }
+        SqliteStore { engine, ports, bounds: Bounds::default() }
+    }
+
+    /// Takes appends of another size, or remembers operations for another time.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        SqliteStore { bounds, ..self }
     }
 
     /// The file.

@@ -45,16 +45,137 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             USERNAME,
             PASSWORD,
+            key(
+                "append_bytes_max",
+                "\"4MiB\"",
+                "The largest append of events. A Cassandra node that takes less has its way.",
+            ),
+            key(
+                "operation_window",
+                "\"24h\"",
+                "How long operation ids are remembered; ids older than half of it are refused.",
+            ),
+            example(
+                "events_table",
+                "\"domain_events\"",
+                "On a cluster, the whole name of the table of events.",
+            ),
+        ],
+    },
+    Section {
+        name: "store.cassandra",
+        about: "How a cluster is used. All writers of a keyspace need the same.",
+        keys: &[
+            key("prefix", "\"helenus_\"", "What the names of its tables start with."),
+            key(
+                "replication",
+                "1",
+                "Copies, where the keyspace does not exist yet. In several data centres:\n\
+                 replication = { dc1 = 3, dc2 = 3 }. Three copies keep events through a node's loss.",
+            ),
+            key(
+                "consistency",
+                "\"quorum\"",
+                "How many replicas answer: one, quorum, local_quorum or all.",
+            ),
+            key(
+                "serial_consistency",
+                "\"serial\"",
+                "How far a Paxos round reaches: serial (all data centres) or local_serial. The\n\
+                 keyspace's first writer decides; others with another level are refused.",
+            ),
+            example("local_dc", "\"dc1\"", "The data centre whose nodes are asked first."),
+            key("request_timeout", "\"5s\"", "How long one request may take."),
+            key("connect_timeout", "\"5s\"", "How long a connection may take to open."),
+            example(
+                "client_certificate_file",
+                "\"/etc/helenus/client.pem\"",
+                "For nodes that ask for a certificate (PEM), with ?tls=true in the URL.",
+            ),
+            example(
+                "client_key_file",
+                "\"/etc/helenus/client.key\"",
+                "The certificate's key (PEM).",
+            ),
         ],
     },
     Section {
         name: "broker",
         about: "Where messages are published to.",
-        keys: &[key(
-            "url",
-            "\"embedded:\"",
-            "Topics in the store's file (embedded:), or Kafka (kafka://broker1:9092,broker2).",
-        )],
+        keys: &[
+            key(
+                "url",
+                "\"embedded:\"",
+                "Topics in the store's file (embedded:), or Kafka (kafka://broker1:9092,broker2).",
+            ),
+            USERNAME,
+            PASSWORD,
+            key(
+                "create_topics",
+                "true",
+                "Make topics that are not there when something is published to them. Kafka does if\n\
+                 its auto.create.topics.enable is on.",
+            ),
+            key("partitions", "4", "Partitions of topics that the embedded broker makes."),
+            key("request_timeout", "\"30s\"", "How long one request to Kafka may take."),
+            example(
+                "settings",
+                "{ \"sasl.mechanism\" = \"SCRAM-SHA-256\" }",
+                "Settings of librdkafka by their names, over everything else. In the environment\n\
+                 as name=value,name=value",
+            ),
+        ],
+    },
+    Section {
+        name: "relay",
+        about: "From the outbox into topics. All relays of a store need the same.",
+        keys: &[
+            key(
+                "mode",
+                "\"exactly-once\"",
+                "exactly-once: consumers that read committed messages see each once. at-least-once:\n\
+                 no transactions, less delay, after a crash some messages again.",
+            ),
+            key(
+                "ordering",
+                "\"aggregate\"",
+                "What waits for a message that is refused: the later ones of its ordering key\n\
+                 (aggregate), of its topic's partition (partition) or all (global). The last two\n\
+                 publish in one lane.",
+            ),
+            key("lanes", "4", "How many relays can share the work, at most."),
+            key("batch", "500", "Messages in a transaction, at most."),
+            key("catch_up_batch", "5000", "The same while catching up."),
+            key(
+                "catch_up_after",
+                "\"10s\"",
+                "Catching up begins when something is due for so long.",
+            ),
+            key("lease_ttl", "\"10s\"", "How long a relay that does not answer keeps its lanes."),
+            key(
+                "poll_most",
+                "\"1s\"",
+                "How long a relay waits between looks when there is nothing.",
+            ),
+            key("max_attempts", "8", "Attempts after which a message that is refused is parked."),
+            key("backoff_longest", "\"60s\"", "The longest wait between two attempts."),
+            key(
+                "after_parking",
+                "\"stop\"",
+                "Whether the later messages of a parked one's ordering key stop or go-on.",
+            ),
+            key(
+                "deduplicate",
+                "true",
+                "Publish an event once however many messages tell of it: event_id, aggregate_type\n\
+                 and aggregate_id in their metadata say which it is.",
+            ),
+            example(
+                "topics",
+                "{ \"orders\" = \"shop.orders\" }",
+                "Topics of channels whose topic has another name.",
+            ),
+        ],
     },
     Section {
         name: "metadata",
@@ -94,11 +215,50 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "capture",
         about: "Reading a node's commit log.",
-        keys: &[example(
-            "cdc_raw",
-            "\"/var/lib/cassandra/cdc_raw\"",
-            "The node's cdc_raw_directory.",
-        )],
+        keys: &[
+            example("cdc_raw", "\"/var/lib/cassandra/cdc_raw\"", "The node's cdc_raw_directory."),
+            example(
+                "url",
+                "\"cassandra://127.0.0.1:9042\"",
+                "The node itself, for its schema; store.url if that is a cluster.",
+            ),
+            USERNAME,
+            PASSWORD,
+            example("node", "\"node-1\"", "Its name in events; the host of the URL if not given."),
+            key(
+                "state",
+                "\"helenus-capture\"",
+                "Folder for the position, the schemas seen and what could not be decoded.",
+            ),
+            key("topic_prefix", "\"cassandra\"", "Topics are called PREFIX.KEYSPACE.TABLE."),
+            key("partitions", "8", "Partitions of the topics it makes."),
+            key(
+                "tables",
+                "[]",
+                "Tables to capture, as \"shop.*\" or \"shop.orders\"; all with cdc = true if none.",
+            ),
+            example(
+                "mask",
+                "{ \"shop.people.email\" = \"hash\", \"shop.people.pin\" = \"drop\" }",
+                "Columns whose values are hashed or left out.",
+            ),
+            example(
+                "mask_salt",
+                "{ file = \"/run/secrets/salt\" }",
+                "Where the salt of the hashes is: { file = \"PATH\" } or { env = \"NAME\" }.",
+            ),
+            key(
+                "read_ahead",
+                "false",
+                "Read to the last valid marker, before the node has synced it: sooner, but a power\n\
+                 failure may take from the node what was published.",
+            ),
+            example(
+                "total_space",
+                "\"4096MiB\"",
+                "What cdc_raw may hold, where the node does not tell (cdc_total_space).",
+            ),
+        ],
     },
     Section {
         name: "log",
@@ -119,6 +279,15 @@ pub(super) fn names() -> impl Iterator<Item = String> {
     SECTIONS.iter().flat_map(|section| {
         section.keys.iter().map(move |key| format!("{}.{}", section.name, key.name))
     })
+}
+
+/// What may stand in a section, or outside of all: keys and sections, by their full names.
+pub(super) fn beside(section: Option<&Section>) -> impl Iterator<Item = String> {
+    let prefix = section.map_or_else(String::new, |section| format!("{}.", section.name));
+    let sections = SECTIONS.iter().map(|section| section.name.to_owned());
+    names()
+        .chain(sections)
+        .filter(move |name| name.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('.')))
 }
 
 /// The file `helenus init` writes.

@@ -92,14 +92,18 @@ fn parse(
             continue;
         }
         let rest = name.trim_start_matches("HELENUS_").to_lowercase();
-        let Some((section, key)) = rest.split_once("__") else {
+        let dotted = rest.replace("__", ".");
+        let Some((section, key)) = dotted.rsplit_once('.') else {
             refuse_single_underscore(name, &rest)?;
             continue;
         };
         lay_over(&mut table, name, section, key, &value)?;
         overridden.push(name.to_owned());
     }
-    read(table, &format!("the environment ({})", overridden.join(", ")))
+    let place = format!("the environment ({})", overridden.join(", "));
+    let config = read(table, &place)?;
+    refuse_half_a_certificate(&config, if overridden.is_empty() { &file } else { &place })?;
+    Ok(config)
 }
 
 fn read(table: Table, place: &str) -> Result<Config, ConfigError> {
@@ -157,21 +161,38 @@ fn located(text: &str, error: &toml::de::Error) -> String {
     }
 }
 
+/// A certificate without its key, or a key without its certificate.
+fn refuse_half_a_certificate(config: &Config, place: &str) -> Result<(), ConfigError> {
+    let cassandra = &config.store.cassandra;
+    let missing = match (&cassandra.client_certificate_file, &cassandra.client_key_file) {
+        (Some(_), None) => "client_key_file",
+        (None, Some(_)) => "client_certificate_file",
+        _ => return Ok(()),
+    };
+    let message = format!("store.cassandra.{missing} is missing: a certificate needs its key");
+    Err(ConfigError::Value { place: place.to_owned(), message })
+}
+
 fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
-    for (section, value) in table {
-        let Some(known) = keys::SECTIONS.iter().find(|known| known.name == section) else {
-            let names = keys::SECTIONS.iter().map(|section| section.name.to_owned());
-            return Err(unknown(section, place, names));
-        };
-        let Some(table) = value.as_table() else {
-            let message = format!("{section} is a section: write [{section}] and its keys below");
-            return Err(ConfigError::Value { place: place.to_owned(), message });
-        };
-        for key in table.keys() {
-            if !known.keys.iter().any(|known| known.name == key) {
-                let names = known.keys.iter().map(|known| format!("{section}.{}", known.name));
-                return Err(unknown(&format!("{section}.{key}"), place, names));
-            }
+    refuse_unknown_below(None, table, place)
+}
+
+/// The same for the keys and sections of a section.
+fn refuse_unknown_below(
+    above: Option<&keys::Section>,
+    table: &Table,
+    place: &str,
+) -> Result<(), ConfigError> {
+    for (name, value) in table {
+        let path = above.map_or_else(|| name.clone(), |above| format!("{}.{name}", above.name));
+        if let Some(section) = keys::SECTIONS.iter().find(|known| known.name == path) {
+            let Some(table) = value.as_table() else {
+                let message = format!("{path} is a section: write [{path}] and its keys below");
+                return Err(ConfigError::Value { place: place.to_owned(), message });
+            };
+            refuse_unknown_below(Some(section), table, place)?;
+        } else if !keys::names().any(|known| known == path) {
+            return Err(unknown(&path, place, keys::beside(above)));
         }
     }
     Ok(())
@@ -220,10 +241,14 @@ fn lay_over(
     } else {
         Value::from(value)
     };
-    let entry = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
-    if let Some(section) = entry.as_table_mut() {
-        section.insert(key.to_owned(), value);
+    let mut inner = table;
+    for part in section.split('.') {
+        let entry = inner.entry(part).or_insert_with(|| Value::Table(Table::new()));
+        // What the file has there is a section: it was looked at before.
+        let Some(section) = entry.as_table_mut() else { return Ok(()) };
+        inner = section;
     }
+    inner.insert(key.to_owned(), value);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use helenus::Failure;
 use helenus::backend::{
     BrokerUrl, Endpoint, MetadataUrl, Reached, RegistryUrl, StoreUrl, TargetUrl, Unreachable,
 };
+use helenus::cassandra::Options;
 use helenus::probe;
 use helenus_testkit::isolated::{Database, RedisDatabase};
 use helenus_testkit::services::{Registry, versions};
@@ -47,13 +48,17 @@ fn is(reached: Result<Reached, Unreachable>, product: &str, detail: &str) {
 async fn cassandra_answers() {
     let url = format!("cassandra://{}", Registry::new().cassandra().unwrap());
     let product = format!("Apache Cassandra {}", versions::CASSANDRA_50);
-    is(probe::cassandra(&endpoint(&url), PATIENCE).await, &product, "data centre datacenter1");
+    is(
+        probe::cassandra(&endpoint(&url), &Options::default(), PATIENCE).await,
+        &product,
+        "data centre datacenter1",
+    );
 }
 
 #[tokio::test]
 async fn kafka_answers() {
     let url = format!("kafka://{}", Registry::new().kafka().unwrap());
-    is(probe::kafka(&endpoint(&url), PATIENCE).await, "Kafka", "1 brokers");
+    is(probe::kafka(&endpoint(&url), Default::default(), PATIENCE).await, "Kafka", "1 brokers");
 }
 
 #[tokio::test]
@@ -81,8 +86,9 @@ async fn a_service_that_is_not_there_is_named_with_a_remedy() {
     let short = Duration::from_secs(5);
     let registry: RegistryUrl = "http://127.0.0.1:9/subjects".parse().unwrap();
     let asked = [
-        probe::cassandra(&endpoint("cassandra://127.0.0.1:9/shop"), short).await,
-        probe::kafka(&endpoint("kafka://127.0.0.1:9"), short).await,
+        probe::cassandra(&endpoint("cassandra://127.0.0.1:9/shop"), &Options::default(), short)
+            .await,
+        probe::kafka(&endpoint("kafka://127.0.0.1:9"), Default::default(), short).await,
         probe::postgres(&endpoint("postgres://me@127.0.0.1:9/db"), short).await,
         probe::redis(&endpoint("redis://127.0.0.1:9/0"), short).await,
         probe::registry(&registry, short).await,

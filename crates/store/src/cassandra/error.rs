@@ -133,7 +133,7 @@ impl Failure for Error {
                 "configure all writers alike: Paxos rounds of different levels do not see each other"
             }
             Error::Refused { .. } => {
-                "check the user's permissions on the keyspace, and the tables in it"
+                "grant the user the permission that is named, or mend the tables"
             }
             Error::Unavailable { .. } => "check the nodes' state, then try again",
             Error::Late { .. } => "try again, or allow more time",

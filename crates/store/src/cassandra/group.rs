@@ -120,7 +120,7 @@ async fn lead(
         None => head(link, &own.stream_id).await,
     };
     let Ok(mut head) = known else { return told.the_rest(group, false) };
-    let ttl = ttl(store.bounds().window);
+    let ttl = ttl(store.bounds().operation_window);
     for attempt in 0..APPEND_ATTEMPTS_MAX {
         pause(&store.ports, attempt).await;
         let (placed, end) = place(group, head, &mut told);

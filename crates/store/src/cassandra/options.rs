@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use helenus_model::limits::{APPEND_BYTES_MAX, OPERATION_WINDOW};
+pub use helenus_tls::ClientCertificate;
 
 use super::Error;
+use crate::Bounds;
 
 /// How the store uses a cluster. The defaults suit one data centre in development.
 #[derive(Clone, Debug)]
@@ -28,10 +29,10 @@ pub struct Options {
     pub request_timeout: Duration,
     /// How long a connection may take to open.
     pub connect_timeout: Duration,
-    /// How long operations are remembered.
-    pub operation_window: Duration,
-    /// Bytes of one append.
-    pub append_bytes_max: usize,
+    /// A certificate to show to nodes that ask for one; TLS itself is the URL's `?tls=true`.
+    pub client_certificate: Option<ClientCertificate>,
+    /// What an append may be, and how long operations are remembered.
+    pub bounds: Bounds,
 }
 
 impl Default for Options {
@@ -46,8 +47,8 @@ impl Default for Options {
             local_dc: None,
             request_timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(5),
-            operation_window: OPERATION_WINDOW,
-            append_bytes_max: APPEND_BYTES_MAX,
+            client_certificate: None,
+            bounds: Bounds::default(),
         }
     }
 }
@@ -106,6 +107,15 @@ impl SerialConsistency {
         }
     }
 
+    /// The level of a read that finishes what is under way first.
+    pub(super) fn read_level(self) -> scylla::statement::Consistency {
+        use scylla::statement::Consistency as Level;
+        match self {
+            SerialConsistency::Serial => Level::Serial,
+            SerialConsistency::LocalSerial => Level::LocalSerial,
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             SerialConsistency::Serial => "SERIAL",
@@ -119,6 +129,8 @@ impl SerialConsistency {
 pub(super) struct Names {
     pub(super) keyspace: String,
     pub(super) events: String,
+    pub(super) archive: String,
+    pub(super) snapshots: String,
     pub(super) settings: String,
 }
 
@@ -135,21 +147,33 @@ impl Names {
             }
         }
         let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        // Two tables of events in one keyspace have an archive and snapshots each.
+        let beside = |name: &str| match &options.events_table {
+            None => format!("{prefix}event_{name}"),
+            Some(table) => format!("{table}_{name}"),
+        };
         Ok(Names {
             keyspace: checked("keyspace", keyspace, word)?,
             events: checked("table", &options.events_table.clone().unwrap_or_else(usual), word)?,
+            archive: checked("table", &beside("archive"), word)?,
+            snapshots: checked("table", &beside("snapshots"), word)?,
             settings: checked("table", &format!("{prefix}settings"), word)?,
         })
     }
 
     /// The table of events, as statements name it.
     pub(super) fn events(&self) -> String {
-        format!("\"{}\".\"{}\"", self.keyspace, self.events)
+        self.quoted(&self.events)
+    }
+
+    /// A table, as statements name it.
+    pub(super) fn quoted(&self, table: &str) -> String {
+        format!("\"{}\".\"{table}\"", self.keyspace)
     }
 
     /// The table of settings, as statements name it.
     pub(super) fn settings(&self) -> String {
-        format!("\"{}\".\"{}\"", self.keyspace, self.settings)
+        self.quoted(&self.settings)
     }
 }
 

@@ -6,14 +6,14 @@ use helenus_model::backend::Endpoint;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use scylla::policies::load_balancing::DefaultPolicy;
 use secrecy::ExposeSecret;
 use tokio::sync::OnceCell;
 
+use super::annex::Annex;
 use super::group::Groups;
 use super::options::Names;
 use super::statements::Statements;
-use super::{Error, Options, tables};
+use super::{Error, Options, routing, tables};
 use crate::Ports;
 use crate::append::Bounds;
 
@@ -49,6 +49,7 @@ struct Shared {
     options: Options,
     names: Names,
     link: OnceCell<Link>,
+    annex: OnceCell<Annex>,
     groups: Arc<Groups>,
 }
 
@@ -85,8 +86,9 @@ impl CassandraStore {
     }
 
     fn on(source: Source, names: Names, options: Options, ports: Ports) -> Self {
-        let (link, groups) = (OnceCell::new(), Arc::default());
-        CassandraStore { shared: Arc::new(Shared { source, options, names, link, groups }), ports }
+        let (link, annex, groups) = (OnceCell::new(), OnceCell::new(), Arc::default());
+        let shared = Shared { source, options, names, link, annex, groups };
+        CassandraStore { shared: Arc::new(shared), ports }
     }
 
     /// The session; whoever comes first opens it, the others wait for that. A failure is not kept:
@@ -95,13 +97,19 @@ impl CassandraStore {
         self.shared.link.get_or_try_init(|| Box::pin(self.shared.open())).await
     }
 
+    /// The session, and what snapshots and archive need beyond it.
+    pub(super) async fn annex(&self) -> Result<(&Link, &Annex), Error> {
+        let (link, shared) = (self.link().await?, &self.shared);
+        let open = || Box::pin(Annex::open(&link.session, &shared.names, &shared.options));
+        Ok((link, shared.annex.get_or_try_init(open).await?))
+    }
+
     pub(super) fn groups(&self) -> &Arc<Groups> {
         &self.shared.groups
     }
 
     pub(super) fn bounds(&self) -> Bounds {
-        let options = &self.shared.options;
-        Bounds { bytes_max: options.append_bytes_max, window: options.operation_window }
+        self.shared.options.bounds
     }
 }
 
@@ -113,7 +121,7 @@ impl Shared {
         };
         tables::bootstrap(&session, &self.names, &self.options).await?;
         let statements = Statements::prepare(&session, &self.names, &self.options).await?;
-        let configured = self.options.append_bytes_max;
+        let configured = self.options.bounds.append_bytes_max;
         let taken = tables::mutation_bytes_max(&session).await;
         let append_bytes_max = taken.map_or(configured, |taken| configured.min(taken));
         Ok(Link { session, statements, append_bytes_max })
@@ -131,23 +139,21 @@ pub async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Session, 
         builder = builder.user(user, password.expose_secret());
     }
     if endpoint.tls {
-        let config = helenus_tls::client_config(endpoint.ca_file.as_deref());
+        let config = helenus_tls::client_config_as(
+            endpoint.ca_file.as_deref(),
+            options.client_certificate.as_ref(),
+        );
         let config = config.map_err(|error| failed(Box::new(error)))?;
         builder = builder.tls_context(Some(config));
     }
     builder.build().await.map_err(|error| failed(Box::new(error)))
 }
 
-/// Requests go to a replica of their partition, in the local data centre where one is named.
 fn profile(options: &Options) -> ExecutionProfile {
-    let mut policy = DefaultPolicy::builder().token_aware(true);
-    if let Some(name) = &options.local_dc {
-        policy = policy.prefer_datacenter(name.clone()).permit_dc_failover(true);
-    }
     ExecutionProfile::builder()
         .consistency(options.consistency.level())
         .serial_consistency(Some(options.serial_consistency.level()))
         .request_timeout(Some(options.request_timeout))
-        .load_balancing_policy(policy.build())
+        .load_balancing_policy(routing::spread(options))
         .build()
 }

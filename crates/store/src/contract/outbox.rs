@@ -18,6 +18,15 @@ pub trait Outbox: Send + Sync {
         &self,
         message: Message,
     ) -> impl Future<Output = Result<Enqueued, EnqueueError>> + Send;
+
+    /// Stages messages, each by itself, and says of each what came of it.
+    ///
+    /// Those with one ordering key are staged one after the other; after one that was not staged the
+    /// later ones of its key are not either ([`EnqueueError::Behind`]).
+    fn enqueue_all(
+        &self,
+        messages: Vec<Message>,
+    ) -> impl Future<Output = Vec<Result<Enqueued, EnqueueError>>> + Send;
 }
 
 /// What came of staging a message. Both are success.
@@ -43,6 +52,18 @@ pub enum EnqueueError {
         /// The id both have.
         message_id: MessageId,
     },
+    /// The message was settled by cancelling it, because its staging took too long.
+    #[error("message {message_id} was cancelled before it was staged")]
+    Cancelled {
+        /// The message.
+        message_id: MessageId,
+    },
+    /// An earlier message with the same ordering key was not staged.
+    #[error("message {message_id} was not staged: an earlier one with its ordering key was not")]
+    Behind {
+        /// The message.
+        message_id: MessageId,
+    },
     /// The backend failed.
     #[error("the message could not be staged")]
     Backend(#[from] Error),
@@ -52,7 +73,8 @@ impl Failure for EnqueueError {
     fn kind(&self) -> Kind {
         match self {
             EnqueueError::Invalid(error) => error.kind(),
-            EnqueueError::ContentMismatch { .. } => Kind::Conflict,
+            EnqueueError::ContentMismatch { .. } | EnqueueError::Cancelled { .. } => Kind::Conflict,
+            EnqueueError::Behind { .. } => Kind::Unavailable,
             EnqueueError::Backend(error) => error.kind(),
         }
     }
@@ -61,6 +83,8 @@ impl Failure for EnqueueError {
         match self {
             EnqueueError::Invalid(error) => error.code(),
             EnqueueError::ContentMismatch { .. } => "content_mismatch",
+            EnqueueError::Cancelled { .. } => "cancelled",
+            EnqueueError::Behind { .. } => "behind",
             EnqueueError::Backend(error) => error.code(),
         }
     }
@@ -77,6 +101,10 @@ impl Failure for EnqueueError {
             EnqueueError::Invalid(error) => error.remedy(),
             EnqueueError::ContentMismatch { .. } => {
                 Some("give each message an id of its own; the stored one stands".into())
+            }
+            EnqueueError::Cancelled { .. } => Some("stage it again under a new id".into()),
+            EnqueueError::Behind { .. } => {
+                Some("stage the earlier one first, then this one".into())
             }
             EnqueueError::Backend(error) => error.remedy(),
         }

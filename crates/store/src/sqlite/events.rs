@@ -10,22 +10,21 @@
 //! of its events and costs one index entry, which ids that sort by time append at the index's end.
 
 pub(super) mod read;
-mod write;
+pub(super) mod write;
 
 use futures_util::Stream;
-use helenus_model::limits::OPERATION_WINDOW;
 use helenus_model::{OperationId, RecordedEvent, StreamId, Version};
 use tokio::time::timeout;
 
 use super::SqliteStore;
-use crate::append::{Bounds, Plan};
+use crate::append::Plan;
 use crate::contract::{
     Append, AppendError, Appended, Error, EventStore, ReadError, ReadEvents, Resolved, StreamHead,
 };
 
 impl EventStore for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        let plan = Plan::new(append, Bounds::default(), &self.ports)?;
+        let plan = Plan::new(append, self.bounds, &self.ports)?;
         let (operation_id, deadline) = (plan.operation_id, plan.deadline);
         let writing = self.engine.write(move |db| write::append(db, &plan));
         match timeout(deadline, writing).await {
@@ -44,7 +43,8 @@ impl EventStore for SqliteStore {
 
     async fn version(&self, stream_id: &StreamId) -> Result<Option<Version>, Error> {
         let stream_id = stream_id.clone();
-        self.engine.read(move |db| Ok(write::head(db, &stream_id)?)).await
+        let extent = self.engine.read(move |db| write::extent(db, &stream_id)).await?;
+        Ok(extent.map(|extent| extent.head))
     }
 
     async fn resolve(
@@ -53,11 +53,13 @@ impl EventStore for SqliteStore {
         operation_id: OperationId,
     ) -> Result<Resolved, AppendError> {
         let (stream_id, now) = (stream_id.clone(), self.now());
-        let expires = now.plus(OPERATION_WINDOW);
-        self.engine
-            .write(move |db| write::resolve(db, &stream_id, operation_id, now, expires))
+        let window = self.bounds.operation_window;
+        let resolved = self
+            .engine
+            .write(move |db| write::resolve(db, &stream_id, operation_id, now, window))
             .await
-            .map_err(|error| naming(operation_id, error))
+            .map_err(|error| naming(operation_id, error))?;
+        resolved.ok_or(AppendError::OperationExpired { operation_id })
     }
 
     fn streams(&self) -> impl Stream<Item = Result<StreamHead, Error>> + Send + use<> {

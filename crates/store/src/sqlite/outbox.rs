@@ -1,10 +1,13 @@
 //! Staging in the file: one insert, its uniqueness the idempotency.
 
-use helenus_model::{Message, Timestamp};
+use std::collections::HashSet;
+
+use helenus_model::{Message, MessageId, Timestamp};
 use rusqlite::{Connection, named_params};
 
 use super::{SqliteStore, rows};
 use crate::contract::{EnqueueError, Enqueued, Outbox};
+use crate::shard::token;
 
 impl Outbox for SqliteStore {
     async fn enqueue(&self, message: Message) -> Result<Enqueued, EnqueueError> {
@@ -12,6 +15,49 @@ impl Outbox for SqliteStore {
         let now = self.now();
         self.engine.write(move |db| stage(db, &message, now)).await
     }
+
+    async fn enqueue_all(&self, messages: Vec<Message>) -> Vec<Result<Enqueued, EnqueueError>> {
+        let now = self.now();
+        let ids: Vec<MessageId> =
+            messages.iter().map(|message| message.message_id.clone()).collect();
+        // One commit; what is refused has changed nothing, so it undoes nobody else's.
+        let staged: Result<Vec<_>, EnqueueError> =
+            self.engine.write(move |db| stage_all(db, &messages, now)).await;
+        staged.unwrap_or_else(|error| {
+            let behind = |message_id| Err(EnqueueError::Behind { message_id });
+            let mut outcomes: Vec<_> = ids.into_iter().map(behind).collect();
+            if let Some(first) = outcomes.first_mut() {
+                *first = Err(error);
+            }
+            outcomes
+        })
+    }
+}
+
+fn stage_all(
+    db: &Connection,
+    messages: &[Message],
+    now: Timestamp,
+) -> Result<Vec<Result<Enqueued, EnqueueError>>, EnqueueError> {
+    let mut refused = HashSet::new();
+    let mut outcomes = Vec::with_capacity(messages.len());
+    for message in messages {
+        let key = message.ordering_key.as_deref();
+        if key.is_some_and(|key| refused.contains(key)) {
+            let message_id = message.message_id.clone();
+            outcomes.push(Err(EnqueueError::Behind { message_id }));
+            continue;
+        }
+        let outcome = stage(db, message, now);
+        if let Err(EnqueueError::Backend(error)) = outcome {
+            return Err(error.into());
+        }
+        if outcome.is_err() {
+            refused.extend(key);
+        }
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
 }
 
 /// Stages a message in the caller's transaction: it is staged if and only if that commits.
@@ -43,17 +89,22 @@ fn insert(
 ) -> rusqlite::Result<bool> {
     let mut insert = transaction.prepare_cached(
         "INSERT INTO helenus_outbox_messages
-             (message_id, channel_id, message_type, payload, content_type, correlation_id,
+             (message_id, shard_id, channel_id, message_type, payload, content_type, correlation_id,
               tenant_id, occurred_at_utc, created_at_utc, next_attempt_at_utc, headers_json,
               metadata_json, ordering_key, deliver_at_utc, content_hash)
          VALUES
-             (:message_id, :channel_id, :message_type, :payload, :content_type, :correlation_id,
+             (:message_id,
+              (SELECT (:token % value + value) % value
+               FROM (SELECT CAST(value AS INTEGER) AS value FROM helenus_settings
+                     WHERE name = 'shards')),
+              :channel_id, :message_type, :payload, :content_type, :correlation_id,
               :tenant_id, :occurred_at, :created_at, :next_attempt_at, :headers,
               :metadata, :ordering_key, :deliver_at, :hash)
          ON CONFLICT (message_id) DO NOTHING",
     )?;
     let rows = insert.execute(named_params! {
         ":message_id": message.message_id.as_str(),
+        ":token": token(message.ordering_key.as_deref(), &message.message_id),
         ":channel_id": message.channel_id.as_str(),
         ":message_type": message.message_type,
         ":payload": message.payload.bytes,

@@ -9,7 +9,7 @@ use rusqlite::Row;
 use crate::contract::Pending;
 
 /// The columns [`pending`] reads.
-pub(super) const COLUMNS: &str = "message_id, channel_id, message_type, payload, content_type, \
+pub(super) const COLUMNS: &str = "message_id, shard_id, channel_id, message_type, payload, content_type, \
      correlation_id, tenant_id, occurred_at_utc, created_at_utc, dispatch_attempt_count, \
      next_attempt_at_utc, headers_json, metadata_json, ordering_key, deliver_at_utc";
 
@@ -36,6 +36,7 @@ pub(super) fn pending(row: &Row<'_>) -> Result<Pending, Error> {
     };
     Ok(Pending {
         message,
+        shard: row.get("shard_id")?,
         attempt_count: row.get("dispatch_attempt_count")?,
         created_at: Timestamp::from_millis(row.get("created_at_utc")?),
         eligible_at: Timestamp::from_millis(row.get("next_attempt_at_utc")?),

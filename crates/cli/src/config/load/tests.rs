@@ -1,5 +1,10 @@
 //! Configuration as users write it, right and wrong.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use helenus::StoreOptions;
+use helenus::cassandra::{Consistency, Replication, SerialConsistency};
 use secrecy::ExposeSecret;
 
 use super::super::{LogFormat, template};
@@ -131,4 +136,85 @@ fn a_password_is_read_from_its_file() {
     assert_eq!(secret.reveal().unwrap().expose_secret(), "hush");
     let missing = super::super::Secret::Environment("HELENUS_TEST_NO_SUCH".to_owned());
     assert!(missing.reveal().unwrap_err().to_string().contains("is not set"));
+}
+
+/// The options that `text` under `[store]` gives.
+fn options(text: &str) -> StoreOptions {
+    parse_with(&format!("[store]\n{text}"), &[]).unwrap().store.options()
+}
+
+#[test]
+fn every_key_of_a_cluster_takes_effect() {
+    let cluster = |text: &str| options(&format!("[store.cassandra]\n{text}")).cassandra;
+    let seconds = Duration::from_secs;
+    assert_eq!(cluster("prefix = \"shop_\"").prefix, "shop_");
+    assert_eq!(cluster("replication = 3").replication, Replication::Simple(3));
+    let centres = BTreeMap::from([("dc1".to_owned(), 3), ("dc2".to_owned(), 2)]);
+    let replication = cluster("replication = { dc1 = 3, dc2 = \"2\" }").replication;
+    assert_eq!(replication, Replication::PerDataCentre(centres));
+    assert_eq!(cluster("consistency = \"local_quorum\"").consistency, Consistency::LocalQuorum);
+    let serial = cluster("serial_consistency = \"LOCAL_SERIAL\"").serial_consistency;
+    assert_eq!(serial, SerialConsistency::LocalSerial);
+    assert_eq!(cluster("local_dc = \"dc1\"").local_dc.as_deref(), Some("dc1"));
+    assert_eq!(cluster("request_timeout = \"250ms\"").request_timeout, Duration::from_millis(250));
+    assert_eq!(cluster("connect_timeout = \"1m\"").connect_timeout, seconds(60));
+    let text = "client_certificate_file = \"a.pem\"\nclient_key_file = \"a.key\"";
+    let certificate = cluster(text).client_certificate.unwrap();
+    assert_eq!(certificate.certificate_file, Path::new("a.pem"));
+    assert_eq!(certificate.key_file, Path::new("a.key"));
+
+    let table = options("events_table = \"domain_events\"").cassandra.events_table;
+    assert_eq!(table.as_deref(), Some("domain_events"));
+    assert_eq!(options("append_bytes_max = 1000").bounds.append_bytes_max, 1_000);
+    assert_eq!(options("append_bytes_max = \"2 MiB\"").bounds.append_bytes_max, 2 << 20);
+    assert_eq!(options("operation_window = \"2d\"").bounds.operation_window, seconds(172_800));
+}
+
+#[test]
+fn the_environment_reaches_a_section_of_a_section() {
+    let variables = [
+        ("HELENUS_STORE__CASSANDRA__REPLICATION", "dc1=3, dc2=2"),
+        ("HELENUS_STORE__CASSANDRA__LOCAL_DC", "dc2"),
+        ("HELENUS_STORE__APPEND_BYTES_MAX", "64KiB"),
+    ];
+    let text = "[store.cassandra]\nlocal_dc = \"dc1\"\nprefix = \"shop_\"";
+    let options = parse_with(text, &variables).unwrap().store.options();
+    let centres = BTreeMap::from([("dc1".to_owned(), 3), ("dc2".to_owned(), 2)]);
+    assert_eq!(options.cassandra.replication, Replication::PerDataCentre(centres));
+    assert_eq!(options.cassandra.local_dc.as_deref(), Some("dc2"));
+    assert_eq!(options.cassandra.prefix, "shop_");
+    assert_eq!(options.bounds.append_bytes_max, 64 << 10);
+    assert_eq!(
+        refused("", &[("HELENUS_STORE__CASSANDRA__LOCAL_DCS", "x")]),
+        "unknown key store.cassandra.local_dcs in HELENUS_STORE__CASSANDRA__LOCAL_DCS; \
+         did you mean store.cassandra.local_dc?"
+    );
+}
+
+#[test]
+fn a_wrong_value_of_a_cluster_is_refused_with_what_it_should_be() {
+    for (text, words) in [
+        (
+            "replcation = 3",
+            "unknown key store.cassandra.replcation in helenus.toml; did you mean store.cassandra.replication?",
+        ),
+        ("replication = 0", "store.cassandra.replication: '0' is not a number of copies"),
+        ("replication = {}", "a number of copies, or { DATA_CENTRE = NUMBER }"),
+        (
+            "consistency = \"two\"",
+            "store.cassandra.consistency: 'two' is none of one, quorum, local_quorum, all",
+        ),
+        ("request_timeout = 5", "store.cassandra.request_timeout: '5' is not a duration"),
+        ("connect_timeout = \"0s\"", "'0s' is not a duration"),
+        ("client_key_file = \"a.key\"", "store.cassandra.client_certificate_file is missing"),
+    ] {
+        let error = refused(&format!("[store.cassandra]\n{text}"), &[]);
+        assert!(error.contains(words), "{error}");
+    }
+    let error = refused("[store]\nappend_bytes_max = \"4 MB\"", &[]);
+    assert!(error.contains("store.append_bytes_max: '4 MB' is not a size"), "{error}");
+    let error = refused("[store]\ncassandra = 3", &[]);
+    assert!(error.contains("write [store.cassandra] and its keys below"), "{error}");
+    let error = refused("[store.casandra]\nprefix = \"x\"", &[]);
+    assert!(error.ends_with("did you mean store.cassandra?"), "{error}");
 }

@@ -73,3 +73,25 @@ where
     assert_eq!(first, 1, "{outcomes:?}");
     assert_eq!(fixture.store.read_pending(START, 10).await.unwrap().len(), 1);
 }
+
+pub(super) async fn a_batch_is_staged_message_by_message<S: Outbox + Dispatch>(
+    fixture: &Fixture<S>,
+) {
+    let keyed = |id: &str, key: &str| Message { ordering_key: Some(key.to_owned()), ..message(id) };
+    fixture.store.enqueue(message("known")).await.unwrap();
+    let other = Message { message_type: "other".to_owned(), ..keyed("known", "k") };
+    let batch = vec![keyed("a", "k"), message("known"), other, keyed("b", "k"), keyed("c", "free")];
+    let outcomes = fixture.store.enqueue_all(batch).await;
+    let [first, known, mismatch, behind, free] = outcomes.as_slice() else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!(*first.as_ref().unwrap(), Enqueued::Enqueued);
+    assert_eq!(*known.as_ref().unwrap(), Enqueued::Duplicate);
+    assert!(matches!(mismatch, Err(EnqueueError::ContentMismatch { .. })), "{mismatch:?}");
+    let refused = behind.as_ref().unwrap_err();
+    assert_eq!((refused.code(), refused.applied()), ("behind", Some(false)));
+    assert_eq!(*free.as_ref().unwrap(), Enqueued::Enqueued);
+    let pending = fixture.store.read_pending(START, 10).await.unwrap();
+    assert_eq!(pending.len(), 3, "{pending:?}");
+    assert_eq!(fixture.store.enqueue_all(Vec::new()).await.len(), 0);
+}
