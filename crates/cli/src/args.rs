@@ -170,6 +170,8 @@ pub(crate) enum EventsCommand {
     /// Fill tables from the feed, see how far they are, and what could not be applied
     Project(Project),
     /// Show the newest snapshot of a stream; save, list or prune snapshots
+    // Its --version is the stream's.
+    #[command(disable_version_flag = true)]
     Snapshot(Snapshot),
     /// Move old events into the archive, where reads still find them, or delete them
     #[command(after_help = ARCHIVE_HELP)]

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "service-tests")]
 mod browser;
+#[cfg(feature = "service-tests")]
+mod capture;
 mod configuration;
 mod demo;
 mod events;
