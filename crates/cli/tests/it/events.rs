@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{ended, helenus, run};
 
-type Ended = (Option<i32>, String, String);
+pub(super) type Ended = (Option<i32>, String, String);
 
-fn fed(folder: &Path, arguments: &[&str], input: &str) -> Ended {
+pub(super) fn fed(folder: &Path, arguments: &[&str], input: &str) -> Ended {
     let mut command = helenus(folder, arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -25,7 +25,7 @@ fn append(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Ended 
 }
 
 /// The `error` object of a command that failed.
-fn refused((code, out, err): Ended) -> Value {
+pub(super) fn refused((code, out, err): Ended) -> Value {
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     let document: Value = serde_json::from_str(&err).unwrap();
     document["error"].clone()
