@@ -10,9 +10,11 @@
 
 mod append;
 mod classify;
+mod conditional;
 mod error;
 mod events;
 mod group;
+mod messages;
 mod options;
 mod probe;
 mod read;

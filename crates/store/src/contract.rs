@@ -18,6 +18,6 @@ pub use events::{
 pub use feed::{Feed, FeedItem, Position, ReadFeed};
 /// Trouble with the backend itself, as opposed to what an operation refuses.
 pub use helenus_model::BackendError as Error;
-pub use inbox::{Inbox, Receipt, Received};
+pub use inbox::{Begun, Inbox, InboxEntry, Receipt, Received, Work};
 pub use leases::{Acquired, Lease, Leases};
 pub use outbox::{EnqueueError, Enqueued, Outbox};

@@ -61,6 +61,7 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
         include_str!("sqlite/006-dispatch.sql"),
+        include_str!("sqlite/007-inbox.sql"),
     ],
 };
 

@@ -81,7 +81,7 @@ fn backend(error: Error) -> ReadError {
     ReadError::Backend(error.into())
 }
 
-fn row_error(error: NextRowError) -> Error {
+pub(super) fn row_error(error: NextRowError) -> Error {
     match error {
         NextRowError::RowDeserializationError(error) => Error::corrupt(error.to_string()),
         error => Error::Unavailable { what: "read", source: Box::new(error) },

@@ -8,9 +8,10 @@ use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use scylla::policies::load_balancing::DefaultPolicy;
 use secrecy::ExposeSecret;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 
 use super::group::Groups;
+use super::messages::Messages;
 use super::options::Names;
 use super::statements::Statements;
 use super::{Error, Options, tables};
@@ -50,6 +51,9 @@ struct Shared {
     names: Names,
     link: OnceCell<Link>,
     groups: Arc<Groups>,
+    messages: OnceCell<Messages>,
+    /// Sends whenever this process has staged a message.
+    woken: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -86,13 +90,36 @@ impl CassandraStore {
 
     fn on(source: Source, names: Names, options: Options, ports: Ports) -> Self {
         let (link, groups) = (OnceCell::new(), Arc::default());
-        CassandraStore { shared: Arc::new(Shared { source, options, names, link, groups }), ports }
+        let (messages, woken) = (OnceCell::new(), watch::Sender::new(0));
+        let shared = Shared { source, options, names, link, groups, messages, woken };
+        CassandraStore { shared: Arc::new(shared), ports }
     }
 
     /// The session; whoever comes first opens it, the others wait for that. A failure is not kept:
     /// the next one tries again.
     pub(super) async fn link(&self) -> Result<&Link, Error> {
         self.shared.link.get_or_try_init(|| Box::pin(self.shared.open())).await
+    }
+
+    /// The messaging tables, made and prepared by whoever needs them first.
+    pub(super) async fn messages(&self) -> Result<&Messages, Error> {
+        let shared = &self.shared;
+        let opening = || {
+            Box::pin(async {
+                let session = Arc::clone(&self.link().await?.session);
+                Messages::open(session, &shared.names, &shared.options, &self.ports).await
+            })
+        };
+        shared.messages.get_or_try_init(opening).await
+    }
+
+    pub(super) fn woken(&self) -> &watch::Sender<u64> {
+        &self.shared.woken
+    }
+
+    /// Wakes whoever waits in this process for something to be staged.
+    pub(super) fn wake(&self) {
+        self.shared.woken.send_modify(|count| *count += 1);
     }
 
     pub(super) fn groups(&self) -> &Arc<Groups> {
@@ -121,8 +148,11 @@ impl Shared {
 
 pub(super) async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Session, Error> {
     let failed = |source| Error::Connect { url: format!("cassandra:{endpoint}"), source };
+    let keyspace = Names::keyspace_of(options, endpoint.path.as_deref());
     let mut builder = SessionBuilder::new()
         .known_nodes(endpoint.addresses())
+        // A cluster may have many others, and their schema is no business of ours.
+        .keyspaces_to_fetch([keyspace])
         .connection_timeout(options.connect_timeout)
         .default_execution_profile_handle(profile(options).into_handle());
     if let (Some(user), Some(password)) = (&endpoint.username, &endpoint.password) {

@@ -131,7 +131,7 @@ impl Statements {
     }
 }
 
-async fn prepare(
+pub(super) async fn prepare(
     session: &Session,
     options: &Options,
     cql: String,

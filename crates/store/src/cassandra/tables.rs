@@ -78,6 +78,59 @@ pub(super) async fn mutation_bytes_max(session: &Session) -> Option<usize> {
     Some(kibibytes.saturating_mul(1024) / 8 * 7)
 }
 
+/// Makes those of `tables` (a name without its prefix, and what stands after it) that are missing.
+pub(super) async fn make(
+    session: &Session,
+    names: &Names,
+    tables: &[(&str, String)],
+) -> Result<(), Error> {
+    let wanted: Vec<String> = tables.iter().map(|(name, _)| names.plain(name)).collect();
+    let query =
+        "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name IN ?";
+    if count(session, query, (&names.keyspace, &wanted)).await? == tables.len() {
+        return Ok(());
+    }
+    let _turn = SCHEMA_CHANGE.lock().await;
+    for (name, definition) in tables {
+        let table = names.table(name);
+        change(session, format!("CREATE TABLE IF NOT EXISTS {table} {definition}")).await?;
+    }
+    Ok(())
+}
+
+/// A setting as it was first recorded: `value` now, if nobody has before.
+pub(super) async fn setting(
+    session: &Session,
+    names: &Names,
+    name: &str,
+    value: &str,
+) -> Result<String, Error> {
+    let table = names.settings();
+    let failed = |error| match request_error("record its settings", error) {
+        Error::Lost { what, source } => Error::Unavailable { what, source },
+        error => error,
+    };
+    let read = format!("SELECT value FROM {table} WHERE name = ?");
+    let found = Box::pin(session.query_unpaged(read, (name,))).await.map_err(failed)?;
+    let found = found.into_rows_result().map_err(|error| Error::corrupt(error.to_string()))?;
+    let found = found.maybe_first_row::<(String,)>();
+    if let Some((recorded,)) = found.map_err(|error| Error::corrupt(error.to_string()))? {
+        return Ok(recorded);
+    }
+    let mut insert =
+        Statement::new(format!("INSERT INTO {table} (name, value) VALUES (?, ?) IF NOT EXISTS"));
+    // Of all settings the level of Paxos is one, so this one stands above it.
+    insert.set_serial_consistency(Some(scylla::statement::SerialConsistency::Serial));
+    let inserted = Box::pin(session.query_unpaged(insert, (name, value))).await;
+    match answer(inserted.map_err(failed)?)? {
+        Answer::Applied => Ok(value.to_owned()),
+        Answer::Refused(rows) => rows
+            .into_iter()
+            .find_map(|row| row.value)
+            .ok_or_else(|| Error::corrupt(format!("setting {name} has no value"))),
+    }
+}
+
 fn create_keyspace(names: &Names, options: &Options) -> String {
     let replication = match &options.replication {
         Replication::Simple(copies) => {
@@ -118,34 +171,12 @@ async fn record_serial_consistency(
     options: &Options,
 ) -> Result<(), Error> {
     let configured = options.serial_consistency.name();
-    let table = names.settings();
-    let failed = |error| match request_error("record its serial consistency", error) {
-        Error::Lost { what, source } => Error::Unavailable { what, source },
-        error => error,
-    };
-    let read = format!("SELECT value FROM {table} WHERE name = 'serial_consistency'");
-    let found = Box::pin(session.query_unpaged(read, ())).await.map_err(failed)?;
-    let found = found.into_rows_result().map_err(|error| Error::corrupt(error.to_string()))?;
-    let found = found.maybe_first_row::<(String,)>();
-    let mut recorded =
-        found.map_err(|error| Error::corrupt(error.to_string()))?.map(|(value,)| value);
-    if recorded.is_none() {
-        let mut insert = Statement::new(format!(
-            "INSERT INTO {table} (name, value) VALUES ('serial_consistency', ?) IF NOT EXISTS"
-        ));
-        insert.set_serial_consistency(Some(scylla::statement::SerialConsistency::Serial));
-        let inserted = Box::pin(session.query_unpaged(insert, (configured,))).await;
-        if let Answer::Refused(rows) = answer(inserted.map_err(failed)?)? {
-            recorded = rows.into_iter().find_map(|row| row.value);
-        }
+    let recorded = setting(session, names, "serial_consistency", configured).await?;
+    if recorded == configured {
+        return Ok(());
     }
-    match recorded {
-        Some(recorded) if recorded != configured => {
-            let keyspace = names.keyspace.clone();
-            Err(Error::SerialConsistency { keyspace, recorded, configured })
-        }
-        _ => Ok(()),
-    }
+    let keyspace = names.keyspace.clone();
+    Err(Error::SerialConsistency { keyspace, recorded, configured })
 }
 
 #[cfg(test)]

@@ -1,24 +1,18 @@
 //! The list of promises, and the backends they hold for.
 
-#[cfg(feature = "sqlite")]
 mod dispatch;
 mod events;
 #[cfg(feature = "sqlite")]
 mod feed;
-#[cfg(feature = "sqlite")]
 mod inbox;
-#[cfg(feature = "sqlite")]
 mod leases;
 mod operations;
-#[cfg(feature = "sqlite")]
 mod outbox;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "sqlite")]
-use helenus_model::{ChannelId, Message, MessageId, Payload};
-use helenus_model::{ManualClock, SeededRandom, Timestamp};
+use helenus_model::{ChannelId, ManualClock, Message, MessageId, Payload, SeededRandom, Timestamp};
 use helenus_store::Ports;
 
 /// The moment every test starts at: 2026-11-15T12:00:00Z.
@@ -45,7 +39,6 @@ fn ports() -> (Ports, Arc<ManualClock>) {
     (Ports { clock: Arc::clone(&clock) as _, random }, clock)
 }
 
-#[cfg(feature = "sqlite")]
 fn message(id: &str) -> Message {
     Message::new(
         MessageId::new(id).unwrap(),
@@ -173,4 +166,4 @@ fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::Cass
 }
 
 #[cfg(feature = "service-tests")]
-conformance!(cassandra, crate::conformance::open_cassandra: events);
+conformance!(cassandra, crate::conformance::open_cassandra: messages, events, leases);
