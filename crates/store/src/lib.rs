@@ -6,6 +6,7 @@
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
 pub mod contract;
+pub mod once;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod typed;

@@ -8,6 +8,7 @@ mod events;
 mod feed;
 mod inbox;
 mod leases;
+mod once;
 mod outbox;
 mod rows;
 mod settings;
@@ -18,6 +19,7 @@ use helenus_model::Timestamp;
 use helenus_sqlite::{Component, Engine, OpenError, Options};
 
 use crate::{Bounds, Ports};
+pub use once::once;
 pub use outbox::stage;
 
 /// Outbox, dispatch store, inbox and event store in one file.

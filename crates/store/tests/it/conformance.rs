@@ -27,6 +27,11 @@ struct Fixture<S> {
 }
 
 impl<S> Fixture<S> {
+    /// The fixture's clock, and chance of its own.
+    fn ports(&self) -> Ports {
+        Ports { clock: Arc::clone(&self.clock) as _, random: Arc::new(SeededRandom::new(2)) }
+    }
+
     fn later(&self, duration: Duration) -> Timestamp {
         self.clock.advance(duration);
         helenus_model::Clock::now(&*self.clock)
@@ -87,6 +92,10 @@ macro_rules! conformance {
         conformance!(@promises $setup, inbox:
             a_message_is_marked_once,
             a_receipt_has_all_its_fields,
+            a_message_is_worked_on_by_one_at_a_time,
+            a_message_that_is_given_up_is_free_at_once,
+            a_duplicate_gets_the_first_answer,
+            every_message_of_the_inbox_is_listed,
         );
     };
     (@events $setup:path) => {
