@@ -21,6 +21,7 @@ mod read;
 mod resolve;
 mod rows;
 mod session;
+pub mod staging;
 mod statements;
 mod tables;
 mod values;

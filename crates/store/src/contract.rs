@@ -9,6 +9,7 @@ mod feed;
 mod inbox;
 mod leases;
 mod outbox;
+mod upkeep;
 
 pub use dispatch::{AfterParking, Backlog, Dispatch, Identity, Outcome, Pending, Report, Settled};
 pub use events::{
@@ -21,3 +22,4 @@ pub use helenus_model::BackendError as Error;
 pub use inbox::{Begun, Inbox, InboxEntry, Receipt, Received, Work};
 pub use leases::{Acquired, Lease, Leases};
 pub use outbox::{EnqueueError, Enqueued, Outbox};
+pub use upkeep::{MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep};

@@ -12,6 +12,7 @@ mod once;
 mod outbox;
 mod rows;
 mod settings;
+mod upkeep;
 
 use std::path::Path;
 

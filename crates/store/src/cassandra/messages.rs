@@ -5,6 +5,7 @@
 //! readers look at what is true, so a crash anywhere leaves a message that is found or one that
 //! never was.
 
+mod begin;
 mod dispatch;
 mod enqueue;
 mod fold;
@@ -12,17 +13,23 @@ mod inbox;
 mod leases;
 mod memory;
 mod read;
+mod reconcile;
 mod report;
+mod reshard;
 mod rows;
 mod stamp;
 mod statements;
 mod suspects;
+mod sweep;
 mod tables;
+mod upkeep;
 mod watermark;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use scylla::client::session::Session;
+use uuid::Uuid;
 
 use super::conditional::select;
 use super::options::Names;
@@ -39,11 +46,13 @@ use statements::Statements;
 pub(super) struct Messages {
     session: Arc<Session>,
     statements: Statements,
-    identity: Identity,
+    store_id: Uuid,
+    shards: AtomicU16,
     stamps: Stamps,
     memory: Memory,
     leases: leases::Statements,
     inbox: inbox::Statements,
+    upkeep: upkeep::Statements,
 }
 
 impl Messages {
@@ -55,10 +64,31 @@ impl Messages {
     ) -> Result<Self, Error> {
         let identity = tables::bootstrap(&session, names, options, &*ports.random).await?;
         let statements = Statements::prepare(&session, names, options).await?;
-        let (stamps, memory) = (Stamps::new(&*ports.random), Memory::new(identity.shards));
+        let Identity { store_id, shards } = identity;
+        let (shards, memory) = (AtomicU16::new(shards), Memory::default());
+        let stamps = Stamps::new(&*ports.random);
         let leases = leases::Statements::prepare(&session, names, options).await?;
         let inbox = inbox::Statements::prepare(&session, names, options).await?;
-        Ok(Messages { session, statements, identity, stamps, memory, leases, inbox })
+        let upkeep = upkeep::Statements::prepare(&session, names, options).await?;
+        Ok(Messages {
+            session,
+            statements,
+            store_id,
+            shards,
+            stamps,
+            memory,
+            leases,
+            inbox,
+            upkeep,
+        })
+    }
+
+    fn shards(&self) -> u16 {
+        self.shards.load(Ordering::Relaxed)
+    }
+
+    fn identity(&self) -> Identity {
+        Identity { store_id: self.store_id, shards: self.shards() }
     }
 
     /// What is true of a message.

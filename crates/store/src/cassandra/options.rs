@@ -35,6 +35,10 @@ pub struct Options {
     /// Over how many shards messages are spread, 16 unless said; what was recorded first stands,
     /// and another number is refused.
     pub shards: Option<u16>,
+    /// How long messages in time buckets are kept.
+    pub bucket_ttl: Duration,
+    /// How far back time buckets are looked at for messages that were not published.
+    pub bucket_look_back: Duration,
     /// How long receipts of processed messages are kept: longer than any broker keeps the messages.
     pub receipt_ttl: Duration,
     /// What an append may be, and how long operations are remembered.
@@ -55,6 +59,8 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             client_certificate: None,
             shards: None,
+            bucket_ttl: Duration::from_secs(24 * 60 * 60),
+            bucket_look_back: Duration::from_secs(60 * 60),
             receipt_ttl: RECEIPT_TTL,
             bounds: Bounds::default(),
         }

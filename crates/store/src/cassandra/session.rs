@@ -1,6 +1,7 @@
 //! One session for the store, opened when it is first needed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helenus_model::backend::Endpoint;
 use scylla::client::execution_profile::ExecutionProfile;
@@ -111,6 +112,24 @@ impl CassandraStore {
             })
         };
         shared.messages.get_or_try_init(opening).await
+    }
+
+    /// A table of the store, as statements name it.
+    pub(super) fn table(&self, name: &str) -> String {
+        self.shared.names.table(name)
+    }
+
+    /// How long buckets are kept, and how far back they are looked at.
+    pub(super) fn bucket_options(&self) -> (Duration, Duration) {
+        (self.shared.options.bucket_ttl, self.shared.options.bucket_look_back)
+    }
+
+    pub(super) fn level(&self) -> scylla::statement::Consistency {
+        self.shared.options.consistency.level()
+    }
+
+    pub(super) fn serial_read_level(&self) -> scylla::statement::Consistency {
+        self.shared.options.serial_consistency.read_level()
     }
 
     pub(super) fn woken(&self) -> &watch::Sender<u64> {

@@ -58,7 +58,7 @@ async fn count(
     Ok(rows.map_err(|error| Error::corrupt(error.to_string()))?.rows_num())
 }
 
-async fn change(session: &Session, cql: String) -> Result<(), Error> {
+pub(super) async fn change(session: &Session, cql: String) -> Result<(), Error> {
     let mut statement = Statement::new(cql);
     statement.set_request_timeout(Some(DDL_TIMEOUT));
     // Made twice is made once: a lost answer leaves nothing to settle.

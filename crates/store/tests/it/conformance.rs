@@ -8,6 +8,7 @@ mod inbox;
 mod leases;
 mod operations;
 mod outbox;
+mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,6 +97,12 @@ macro_rules! conformance {
             a_message_that_is_given_up_is_free_at_once,
             a_duplicate_gets_the_first_answer,
             every_message_of_the_inbox_is_listed,
+        );
+        conformance!(@promises $setup, upkeep:
+            messages_are_listed_by_their_state,
+            a_sweep_removes_what_is_done_and_old,
+            another_number_of_shards_loses_nothing,
+            nothing_is_left_to_reconcile_after_staging,
         );
     };
     (@events $setup:path) => {

@@ -14,13 +14,13 @@ const SHARDS_AT_ONCE: usize = 16;
 
 impl Dispatch for CassandraStore {
     async fn identity(&self) -> Result<Identity, Error> {
-        Ok(self.messages().await?.identity)
+        Ok(self.messages().await?.identity())
     }
 
     async fn read_pending(&self, now: Timestamp, limit: usize) -> Result<Vec<Pending>, Error> {
         let limit = limit.min(DISPATCH_BATCH_MAX);
         let messages = self.messages().await?;
-        let work = (0..messages.identity.shards)
+        let work = (0..messages.shards())
             .map(|shard| Box::pin(read::shard(messages, &self.ports, shard, now, limit)));
         let found: Vec<Vec<_>> = stream::iter(work).buffered(SHARDS_AT_ONCE).try_collect().await?;
         let mut due: Vec<_> = found.into_iter().flatten().collect();
@@ -48,8 +48,7 @@ impl Dispatch for CassandraStore {
 
     async fn backlog(&self, now: Timestamp) -> Result<Backlog, Error> {
         let messages = self.messages().await?;
-        let work =
-            (0..messages.identity.shards).map(|shard| Box::pin(read::count(messages, shard, now)));
+        let work = (0..messages.shards()).map(|shard| Box::pin(read::count(messages, shard, now)));
         let counted: Vec<_> = stream::iter(work).buffered(SHARDS_AT_ONCE).try_collect().await?;
         let unpublished = counted.iter().map(|(count, _)| count).sum();
         let oldest = counted.iter().filter_map(|(_, first)| *first).min();

@@ -106,7 +106,7 @@ async fn stage(
         message,
         hash: message.content_hash(),
         stamp,
-        shard: shard(token, messages.identity.shards),
+        shard: shard(token, messages.shards()),
         due: message.deliver_at.unwrap_or(stamp.at),
     };
     put_pending(messages, &staging).await.map_err(backend)?;
@@ -182,7 +182,7 @@ async fn refused(
     }
     let message_id = || staging.message.message_id.clone();
     let known = same_hash(row.blob("content_hash"), staging.hash);
-    if !is_found_there(staging, row, messages.identity.shards) {
+    if !is_found_there(staging, row, messages.shards()) {
         // Best left as it came; if this fails, readers see through the row and it is swept.
         drop(drop_pending(messages, vec![own_row(staging)]).await);
     }

@@ -1,5 +1,6 @@
 //! What a process knows of the shards it reads: from where on there may be something to do.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,9 +8,9 @@ use helenus_model::Timestamp;
 
 use super::suspects::Suspects;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Memory {
-    shards: Vec<Mutex<Shard>>,
+    shards: Mutex<HashMap<u16, Shard>>,
     pub(super) suspects: Suspects,
 }
 
@@ -30,31 +31,31 @@ pub(super) struct Shard {
 }
 
 impl Memory {
-    pub(super) fn new(shards: u16) -> Self {
-        let shards = (0..shards).map(|_| Mutex::default()).collect();
-        Memory { shards, suspects: Suspects::default() }
+    fn lock(&self) -> MutexGuard<'_, HashMap<u16, Shard>> {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shard(&self, shard: u16) -> Option<MutexGuard<'_, Shard>> {
-        let shard = self.shards.get(usize::from(shard))?;
-        Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Nothing is known any more.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
     }
 
-    /// What is known of a shard as a read of it begins; `None` for one that does not exist.
-    pub(super) fn take(&self, shard: u16) -> Option<Shard> {
-        let mut shard = self.shard(shard)?;
+    /// What is known of a shard as a read of it begins.
+    pub(super) fn take(&self, shard: u16) -> Shard {
+        let mut shards = self.lock();
+        let shard = shards.entry(shard).or_default();
         if let Some(lowered) = shard.lowered.take() {
             shard.cursor = shard.cursor.map(|cursor| cursor.min(lowered));
             shard.watermark = shard.watermark.map(|watermark| watermark.min(lowered));
         }
-        Some(*shard)
+        *shard
     }
 
     /// From where the read goes.
     pub(super) fn put(&self, shard: u16, known: Shard) {
-        if let Some(mut shard) = self.shard(shard) {
-            *shard = Shard { lowered: shard.lowered, stored: shard.stored, ..known };
-        }
+        let mut shards = self.lock();
+        let shard = shards.entry(shard).or_default();
+        *shard = Shard { lowered: shard.lowered, stored: shard.stored, ..known };
     }
 
     /// A read from `start` found that nothing is left until `cursor`; says whether the watermark has
@@ -67,7 +68,8 @@ impl Memory {
         watermark: Timestamp,
         step: Duration,
     ) -> bool {
-        let Some(mut shard) = self.shard(shard) else { return false };
+        let mut shards = self.lock();
+        let shard = shards.entry(shard).or_default();
         if shard.cursor != Some(start) {
             return false;
         }
@@ -82,14 +84,14 @@ impl Memory {
 
     /// Something was put into the shard that is due then.
     pub(super) fn lower(&self, shard: u16, due: Timestamp) {
-        if let Some(mut shard) = self.shard(shard) {
-            shard.lowered = Some(shard.lowered.map_or(due, |lowered| lowered.min(due)));
-        }
+        let mut shards = self.lock();
+        let shard = shards.entry(shard).or_default();
+        shard.lowered = Some(shard.lowered.map_or(due, |lowered| lowered.min(due)));
     }
 
     /// Until when nothing is left, if the shard was read.
     pub(super) fn watermark(&self, shard: u16) -> Option<Timestamp> {
-        let shard = self.shard(shard)?;
+        let shard = self.lock().get(&shard).copied()?;
         let lowered = shard.lowered;
         shard.watermark.map(|watermark| lowered.map_or(watermark, |due| due.min(watermark)))
     }
@@ -102,9 +104,9 @@ mod tests {
     #[test]
     fn what_is_put_in_while_a_read_goes_on_is_not_passed_over() {
         let at = Timestamp::from_millis;
-        let memory = Memory::new(1);
+        let memory = Memory::default();
         let read = |start| {
-            let known = memory.take(0).unwrap();
+            let known = memory.take(0);
             let cursor = known.cursor.map_or(at(start), |cursor| cursor.min(at(start)));
             memory.put(0, Shard { cursor: Some(cursor), ..known });
             cursor
@@ -117,6 +119,6 @@ mod tests {
         assert_eq!(second, at(50));
         // A read that began before does not undo it.
         memory.advance(0, start, at(300), at(300), Duration::ZERO);
-        assert_eq!(memory.take(0).unwrap().cursor, Some(at(50)));
+        assert_eq!(memory.take(0).cursor, Some(at(50)));
     }
 }

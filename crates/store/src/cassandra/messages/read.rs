@@ -9,7 +9,8 @@ use helenus_model::limits::REQUESTS_MAX;
 use scylla::client::pager::TypedRowStream;
 use scylla::value::{CqlTimestamp, CqlTimeuuid};
 
-use super::report::{Drop, drop_pending};
+use super::fold::Change;
+use super::report::{Drop, drop_pending, put_again};
 use super::rows::{Candidate, Hold, Standing, from_time};
 use super::{Messages, watermark};
 use crate::Ports;
@@ -21,7 +22,7 @@ use crate::cassandra::{Error, conditional};
 use crate::contract::Pending;
 
 /// What a candidate turned out to be.
-enum Found {
+pub(super) enum Found {
     /// A message that is due.
     Due(Box<Pending>, CqlTimeuuid),
     /// Something else that somebody looks after.
@@ -30,6 +31,8 @@ enum Found {
     Orphan,
     /// A row whose message is done, or due at another time.
     Stale,
+    /// A row in the shard of another count: whoever staged it has not heard of the change.
+    Misplaced,
 }
 
 /// What is due in a shard at `now`, each with what orders those of one millisecond.
@@ -40,7 +43,7 @@ pub(super) async fn shard(
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<(Pending, CqlTimeuuid)>, Error> {
-    if limit == 0 || shard >= messages.identity.shards {
+    if limit == 0 || shard >= messages.shards() {
         return Ok(Vec::new());
     }
     // A caller may look ahead; what is remembered follows the clock.
@@ -63,6 +66,10 @@ pub(super) async fn shard(
                 Found::Open => false,
                 Found::Orphan => settle(messages, ports, shard, &candidate, true).await?,
                 Found::Stale => settle(messages, ports, shard, &candidate, false).await?,
+                Found::Misplaced => {
+                    rehome(messages, ports, shard, &candidate).await?;
+                    true
+                }
             };
             if !gone {
                 first_left.get_or_insert(from_time(candidate.eligible_at_utc));
@@ -82,9 +89,9 @@ pub(super) async fn shard(
     Ok(due)
 }
 
-type Candidates = Peekable<TypedRowStream<Candidate>>;
+pub(super) type Candidates = Peekable<TypedRowStream<Candidate>>;
 
-async fn candidates(
+pub(super) async fn candidates(
     messages: &Messages,
     shard: u16,
     start: Timestamp,
@@ -134,7 +141,11 @@ async fn look_up(
     stream::iter(work).buffered(REQUESTS_MAX).try_collect().await
 }
 
-async fn truth(messages: &Messages, shard: u16, candidate: &Candidate) -> Result<Found, Error> {
+pub(super) async fn truth(
+    messages: &Messages,
+    shard: u16,
+    candidate: &Candidate,
+) -> Result<Found, Error> {
     if candidate.kind.as_deref() != Some("message") {
         return Ok(Found::Open);
     }
@@ -146,10 +157,14 @@ async fn truth(messages: &Messages, shard: u16, candidate: &Candidate) -> Result
     if row.standing() != Standing::Pending {
         return Ok(Found::Stale);
     }
-    let pending = row.into_pending(messages.identity.shards)?;
-    let is_it =
-        pending.eligible_at == from_time(candidate.eligible_at_utc) && pending.shard == shard;
-    Ok(if is_it { Found::Due(Box::new(pending), seq) } else { Found::Stale })
+    let pending = row.into_pending(messages.shards())?;
+    Ok(if pending.eligible_at != from_time(candidate.eligible_at_utc) {
+        Found::Stale
+    } else if pending.shard != shard {
+        Found::Misplaced
+    } else {
+        Found::Due(Box::new(pending), seq)
+    })
 }
 
 /// Settles a row that has been wrong for the whole grace; says whether it is gone.
@@ -172,6 +187,20 @@ async fn settle(
     drop_pending(messages, vec![dropped(shard, candidate)]).await?;
     messages.memory.suspects.forget(&key);
     Ok(true)
+}
+
+/// Puts a row into the shard where its message belongs.
+pub(super) async fn rehome(
+    messages: &Messages,
+    ports: &Ports,
+    shard: u16,
+    candidate: &Candidate,
+) -> Result<(), Error> {
+    let Some(row) = messages.state(&candidate.message_id).await? else { return Ok(()) };
+    let due = from_time(candidate.eligible_at_utc);
+    put_again(messages, &row, &Change::default(), due, ports.clock.now()).await?;
+    messages.memory.lower(row.shard(messages.shards())?, due);
+    drop_pending(messages, vec![dropped(shard, candidate)]).await
 }
 
 /// Drops this very write of a row, none that came after it.
@@ -268,10 +297,19 @@ pub(super) async fn still_holds(
     if row.is_some_and(|row| !row.is_ghost() && row.holds()) {
         return Ok(true);
     }
+    release_hold(messages, shard, hold).await?;
+    Ok(false)
+}
+
+/// Removes this very write of a hold.
+pub(super) async fn release_hold(
+    messages: &Messages,
+    shard: u16,
+    hold: &Hold,
+) -> Result<(), Error> {
     let written = hold.id_written.unwrap_or(i64::MIN);
     let values = (written, i32::from(shard), hold.ordering_key.as_str(), hold.staged_seq);
-    write(&messages.session, "release a key", &messages.statements.release, values).await?;
-    Ok(false)
+    write(&messages.session, "release a key", &messages.statements.release, values).await
 }
 
 /// How many rows a shard's index has, and when the first of them is due.

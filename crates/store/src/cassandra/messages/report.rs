@@ -136,7 +136,7 @@ pub(super) async fn write_change(
         release(messages, row, written).await?;
     }
     if let Some(next) = moves {
-        messages.memory.lower(row.shard(messages.identity.shards)?, next);
+        messages.memory.lower(row.shard(messages.shards())?, next);
     }
     let leaves = moves.is_some() || change.leaves();
     leaves.then(|| old_row(messages, row, ports)).transpose()
@@ -145,7 +145,7 @@ pub(super) async fn write_change(
 fn old_row(messages: &Messages, row: &StateRow, ports: &Ports) -> Result<Drop, Error> {
     let due_ms = row.due_ms();
     Ok(Drop {
-        shard: row.shard(messages.identity.shards)?,
+        shard: row.shard(messages.shards())?,
         due_ms,
         message_id: row.message_id.clone(),
         written: row.write_time(ports.clock.now()).max(index_write_time(due_ms)),
@@ -158,7 +158,7 @@ fn index_write_time(due_ms: i64) -> i64 {
     due_ms.saturating_add(1).saturating_mul(1_000)
 }
 
-async fn put_again(
+pub(super) async fn put_again(
     messages: &Messages,
     row: &StateRow,
     change: &Change,
@@ -169,7 +169,7 @@ async fn put_again(
     let (Some(seq), attempts) = (row.staged_seq, row.dispatch_attempt_count.unwrap_or(0)) else {
         return Ok(());
     };
-    let pending = whole.into_pending(messages.identity.shards)?;
+    let pending = whole.into_pending(messages.shards())?;
     let columns = Columns::of(&pending.message, Stamp { seq, at: pending.created_at });
     let values = NewPending {
         columns: columns.tried(attempts.saturating_add(change.attempts)),
@@ -221,7 +221,7 @@ async fn hold(
         (Some(_), _) => None,
         (None, next) => Some(next.map_or(CqlTimestamp(row.due_ms()), time)),
     };
-    let shard = i32::from(row.shard(messages.identity.shards)?);
+    let shard = i32::from(row.shard(messages.shards())?);
     let values = (shard, key, seq, &row.message_id, until, written);
     write(&messages.session, "hold a key", &messages.statements.hold, values).await
 }
@@ -234,7 +234,7 @@ pub(super) async fn release(
     let (Some(key), Some(seq)) = (row.ordering_key.as_deref(), row.staged_seq) else {
         return Ok(());
     };
-    let shard = i32::from(row.shard(messages.identity.shards)?);
+    let shard = i32::from(row.shard(messages.shards())?);
     let values = (written, shard, key, seq);
     write(&messages.session, "release a key", &messages.statements.release, values).await
 }

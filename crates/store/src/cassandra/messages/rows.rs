@@ -9,7 +9,7 @@ use scylla::{DeserializeRow, SerializeRow};
 use super::stamp::Stamp;
 use crate::cassandra::Error;
 use crate::cassandra::values::{set, time};
-use crate::contract::Pending;
+use crate::contract::{Pending, StagedMessage};
 use crate::shard::{shard, token};
 
 /// What stands in both tables; absent values stay unset, because a null would be a tombstone.
@@ -54,6 +54,11 @@ impl<'a> Columns<'a> {
             ordering_key: set(message.ordering_key.as_deref()),
             staged_seq: stamp.seq,
         }
+    }
+
+    /// The same under another name.
+    pub(super) fn named(self, message_id: &'a str) -> Self {
+        Columns { message_id, ..self }
     }
 
     pub(super) fn tried(self, dispatch_attempt_count: i32) -> Self {
@@ -128,6 +133,18 @@ impl StateRow {
         }
     }
 
+    /// When it was done or cancelled, in milliseconds.
+    pub(in crate::cassandra) fn ended_ms(&self) -> Option<i64> {
+        match self.standing() {
+            Standing::Done => self.dispatched_at_utc.map(|time| time.0),
+            Standing::Cancelled => {
+                let (seconds, nanos) = self.staged_seq?.as_ref().get_timestamp()?.to_unix();
+                i64::try_from(seconds.saturating_mul(1_000) + u64::from(nanos / 1_000_000)).ok()
+            }
+            Standing::Pending | Standing::Parked => None,
+        }
+    }
+
     /// When it is due, in milliseconds.
     pub(in crate::cassandra) fn due_ms(&self) -> i64 {
         self.next_attempt_at_utc.map_or(i64::MAX, |time| time.0)
@@ -183,9 +200,52 @@ pub(in crate::cassandra) struct MessageRow {
     deliver_at_utc: Option<CqlTimestamp>,
     state: Option<String>,
     parked_at_utc: Option<CqlTimestamp>,
+    last_error: Option<String>,
 }
 
 impl MessageRow {
+    /// As it is listed; `None` for what is left of a message that was swept.
+    pub(super) fn into_staged(self) -> Result<Option<StagedMessage>, Error> {
+        if self.staged_seq.is_none() {
+            return Ok(None);
+        }
+        let state = match (self.standing(), self.state.as_deref()) {
+            (Standing::Pending, _) => "pending",
+            (Standing::Parked, _) => "parked",
+            (Standing::Done, Some("skipped")) => "skipped",
+            (Standing::Done, _) => "dispatched",
+            (Standing::Cancelled, _) => "cancelled",
+        };
+        let damaged = |error: &dyn std::fmt::Display| {
+            Error::corrupt(format!("message {}: {error}", self.message_id))
+        };
+        let id = MessageId::new(self.message_id.as_str()).map_err(|error| damaged(&error))?;
+        let channel = self.channel_id.as_deref().map(ChannelId::new).transpose();
+        let bytes = self.payload.clone().map(String::into_bytes).or(self.payload_bytes.clone());
+        let empty = || "{}".to_owned();
+        Ok(Some(StagedMessage {
+            message_id: id,
+            channel_id: channel.map_err(|error| damaged(&error))?,
+            message_type: self.message_type.unwrap_or_default(),
+            payload: bytes.map(|bytes| Payload {
+                content_type: self.content_type.unwrap_or_default(),
+                bytes,
+            }),
+            ordering_key: self.ordering_key,
+            correlation_id: self.correlation_id,
+            tenant_id: self.tenant_id,
+            occurred_at: self.occurred_at_utc.map(from_time),
+            created_at: self.created_at_utc.map_or(Timestamp::EPOCH, from_time),
+            dispatched_at: self.dispatched_at_utc.map(from_time),
+            attempt_count: u32::try_from(self.dispatch_attempt_count.unwrap_or(0)).unwrap_or(0),
+            next_attempt_at: self.next_attempt_at_utc.map(from_time),
+            headers_json: self.headers_json.unwrap_or_else(empty),
+            metadata_json: self.metadata_json.unwrap_or_else(empty),
+            state: state.to_owned(),
+            last_error: self.last_error,
+        }))
+    }
+
     pub(in crate::cassandra) fn standing(&self) -> Standing {
         standing(self.state.as_deref(), self.dispatched_at_utc, self.parked_at_utc)
     }

@@ -9,6 +9,16 @@ use crate::cassandra::options::Names;
 use crate::cassandra::statements::prepare;
 use crate::cassandra::{Error, Options};
 
+/// What [`super::rows::MessageRow`] reads besides a message's own columns.
+pub(super) const FATE_COLUMNS: &str = "dispatched_at_utc, next_attempt_at_utc, deliver_at_utc, \
+     state, parked_at_utc, last_error";
+
+/// What [`super::rows::StateRow`] reads.
+pub(super) const STATE_COLUMNS: &str = "message_id, state, dispatched_at_utc, parked_at_utc, \
+     next_attempt_at_utc, dispatch_attempt_count, ordering_key, staged_seq, holds_key, \
+     WRITETIME(state) AS state_written, WRITETIME(next_attempt_at_utc) AS next_written, \
+     WRITETIME(dispatch_attempt_count) AS count_written";
+
 #[derive(Debug)]
 pub(in crate::cassandra) struct Statements {
     /// [`super::rows::NewPending`].
@@ -85,18 +95,11 @@ impl Statements {
             ))
             .await?,
             message: plain(format!(
-                "SELECT {MESSAGE_COLUMNS}, dispatched_at_utc, next_attempt_at_utc, deliver_at_utc,
-                     state, parked_at_utc
-                 FROM {messages} WHERE message_id = ?"
+                "SELECT {MESSAGE_COLUMNS}, {FATE_COLUMNS} FROM {messages} WHERE message_id = ?"
             ))
             .await?,
             state: plain(format!(
-                "SELECT message_id, state, dispatched_at_utc, parked_at_utc, next_attempt_at_utc,
-                     dispatch_attempt_count, ordering_key, staged_seq, holds_key,
-                     WRITETIME(state) AS state_written,
-                     WRITETIME(next_attempt_at_utc) AS next_written,
-                     WRITETIME(dispatch_attempt_count) AS count_written
-                 FROM {messages} WHERE message_id = ?"
+                "SELECT {STATE_COLUMNS} FROM {messages} WHERE message_id = ?"
             ))
             .await?,
             update: plain(format!(

@@ -26,6 +26,18 @@ const QUEUE: &str = "gc_grace_seconds = 3600 AND compaction = \
      {'class': 'LeveledCompactionStrategy', 'unchecked_tombstone_compaction': 'true', \
       'tombstone_compaction_interval': '600'}";
 
+/// Expires whole, so nothing in it is ever changed in place.
+const BUCKETS: &str = "(bucket text, shard int, event_id timeuuid, aggregate_type text,
+     aggregate_id text, event_type text, event_payload blob, created_at timestamp,
+     published boolean, message_json text, PRIMARY KEY ((bucket, shard), event_id))
+     WITH default_time_to_live = 86400 AND compaction = {'class': 'TimeWindowCompactionStrategy',
+     'compaction_window_unit': 'HOURS', 'compaction_window_size': '1'}";
+
+const PUBLISHED: &str = "(bucket text, shard int, event_id timeuuid,
+     PRIMARY KEY ((bucket, shard), event_id))
+     WITH default_time_to_live = 172800 AND compaction = {'class': 'TimeWindowCompactionStrategy',
+     'compaction_window_unit': 'HOURS', 'compaction_window_size': '1'}";
+
 const RECEIPTS: &str = "(message_id text PRIMARY KEY, channel_id text, message_type text,
      correlation_id text, tenant_id text, received_at_utc timestamp, processed_at_utc timestamp,
      state text, owner text, epoch bigint, lease_until_utc timestamp, content_hash blob,
@@ -46,6 +58,8 @@ pub(super) async fn bootstrap(
         ("outbox_pending_dispatch", pending()),
         ("outbox_held", held()),
         ("outbox_shards", "(shard_id int PRIMARY KEY, watermark_utc timestamp)".to_owned()),
+        ("outbox_buckets", BUCKETS.to_owned()),
+        ("outbox_published", PUBLISHED.to_owned()),
         ("inbox_receipts", RECEIPTS.to_owned()),
         ("leases", LEASES.to_owned()),
     ];

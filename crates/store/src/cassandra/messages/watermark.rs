@@ -38,7 +38,7 @@ pub(super) async fn start(
     horizon: Timestamp,
     clock: &dyn Clock,
 ) -> Result<Timestamp, Error> {
-    let Some(mut known) = messages.memory.take(shard) else { return Ok(horizon) };
+    let mut known = messages.memory.take(shard);
     let elapsed = clock.elapsed();
     let due = |looked: Option<Duration>, every| {
         looked.is_none_or(|looked| elapsed.saturating_sub(looked) >= every)

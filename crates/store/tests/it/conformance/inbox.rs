@@ -10,7 +10,7 @@ use helenus_store::once::once;
 
 use super::{Fixture, START};
 
-fn received(id: &str) -> Received {
+pub(super) fn received(id: &str) -> Received {
     Received {
         message_id: MessageId::new(id).unwrap(),
         channel_id: ChannelId::new("orders").unwrap(),
