@@ -1,19 +1,37 @@
 //! What a broker promises, whatever it runs on.
 //!
-//! A topic is a fixed number of partitions; a partition is a gapless sequence of records from
-//! offset 0. Records with one key are in one partition, in the order they were published.
+//! A topic is a fixed number of partitions; a partition is a sequence of records with rising
+//! offsets. Records with one key are in one partition, in the order they were published. Offsets have
+//! gaps where a broker keeps its own marks between records (Kafka does, around transactions) and where
+//! records were removed.
 
-use std::borrow::Cow;
+mod error;
+mod publisher;
+
 use std::fmt;
 use std::future::Future;
 
-use helenus_model::{Failure, Kind, Timestamp};
+use helenus_model::Timestamp;
 use serde::Serialize;
+
+pub use error::Error;
+pub use publisher::{Marker, Publisher, Transaction};
 
 /// Publishes and reads.
 pub trait Broker: Send + Sync {
+    /// Publishes transactions under a name that one process has at a time.
+    type Publisher: Publisher;
+
     /// Makes a topic; one that exists with the same number of partitions is success.
     fn create_topic(
+        &self,
+        topic: &str,
+        partitions: u32,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Makes a topic that keeps the last record of each key and may forget those before it; one that
+    /// exists and keeps them all is refused.
+    fn create_compacted_topic(
         &self,
         topic: &str,
         partitions: u32,
@@ -22,18 +40,45 @@ pub trait Broker: Send + Sync {
     /// The topics, by name.
     fn topics(&self) -> impl Future<Output = Result<Vec<Topic>, Error>> + Send;
 
-    /// Publishes records, all of them or none; durable and in order per key once this returns.
+    /// Where each partition of a topic begins and ends, in order of the partitions.
+    fn bounds(&self, topic: &str) -> impl Future<Output = Result<Vec<Bounds>, Error>> + Send;
+
+    /// Which of these records the broker would refuse, and why: a topic that is not there, a record
+    /// over its limit. Topics are made where the broker was opened to do so.
+    fn refusals(
+        &self,
+        records: &[NewRecord],
+    ) -> impl Future<Output = Result<Vec<Refusal>, Error>> + Send;
+
+    /// Publishes records; durable and in order per key once this returns.
+    ///
+    /// Records that would be refused are found before any is sent. An error that says
+    /// `applied() == Some(false)` left nothing behind; after any other, some may have been published.
+    /// All or none is what a [`Publisher`] promises. Whatever the outcome, no record of a key is
+    /// published without those of the same key that stand before it.
     fn publish(
         &self,
         records: Vec<NewRecord>,
     ) -> impl Future<Output = Result<Vec<Position>, Error>> + Send;
 
-    /// Records of one partition from an offset on, at most `limit`; none at the end.
+    /// Becomes the one publisher of this name. Once this returns, what an earlier one had begun is
+    /// either published or never will be, and the earlier one can publish nothing more.
+    fn publisher(&self, name: &str) -> impl Future<Output = Result<Self::Publisher, Error>> + Send;
+
+    /// Committed records of one partition from an offset on, at most `limit`; none at the end. Starts
+    /// at the first that is still there.
     fn read(
         &self,
         from: Position,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
+
+    /// The last committed record of a partition.
+    fn last(
+        &self,
+        topic: &str,
+        partition: u32,
+    ) -> impl Future<Output = Result<Option<Record>, Error>> + Send;
 
     /// Where a consumer group goes on in a partition; `None` if it never committed there.
     fn committed(
@@ -90,6 +135,24 @@ pub struct Topic {
     pub partitions: u32,
 }
 
+/// Where a partition begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bounds {
+    /// Of the first record that is still there, or where the first will be.
+    pub start: Offset,
+    /// After the last committed record.
+    pub end: Offset,
+}
+
+/// A record that a broker would refuse.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Its place among the records asked about.
+    pub index: usize,
+    /// Why.
+    pub error: Error,
+}
+
 /// A record to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecord {
@@ -120,69 +183,15 @@ pub struct Record {
     pub timestamp: Timestamp,
 }
 
-/// Why a broker did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// There is no such topic.
-    #[error("there is no topic '{topic}'")]
-    UnknownTopic {
-        /// The name.
-        topic: String,
-    },
-    /// The topic has no such partition.
-    #[error("topic '{topic}' has {partitions} partitions, there is no partition {partition}")]
-    UnknownPartition {
-        /// The topic.
-        topic: String,
-        /// The partition asked for.
-        partition: u32,
-        /// How many there are.
-        partitions: u32,
-    },
-    /// The topic cannot be made as asked.
-    #[error("topic '{topic}' cannot be created: {reason}")]
-    InvalidTopic {
-        /// The name.
-        topic: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The backend failed.
-    #[error(transparent)]
-    Backend(#[from] helenus_model::BackendError),
-}
-
-impl Failure for Error {
-    fn kind(&self) -> Kind {
-        match self {
-            Error::UnknownTopic { .. } | Error::UnknownPartition { .. } => Kind::NotFound,
-            Error::InvalidTopic { .. } => Kind::Invalid,
-            Error::Backend(error) => error.kind(),
-        }
-    }
-
-    fn code(&self) -> &'static str {
-        match self {
-            Error::UnknownTopic { .. } => "unknown_topic",
-            Error::UnknownPartition { .. } => "unknown_partition",
-            Error::InvalidTopic { .. } => "invalid",
-            Error::Backend(error) => error.code(),
-        }
-    }
-
-    fn applied(&self) -> Option<bool> {
-        match self {
-            Error::Backend(error) => error.applied(),
-            _ => Some(false),
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'static, str>> {
-        match self {
-            Error::UnknownTopic { .. } => Some("create the topic, or check its name".into()),
-            Error::Backend(error) => error.remedy(),
-            _ => None,
-        }
+impl NewRecord {
+    /// At most so many bytes are sent for it.
+    pub fn bytes_max(&self) -> usize {
+        /// Lengths, times and checksums of a record and of a batch that holds nothing else.
+        const FRAME: usize = 128;
+        const HEADER_FRAME: usize = 10;
+        let headers = self.headers.iter();
+        let headers: usize =
+            headers.map(|(name, value)| name.len() + value.len() + HEADER_FRAME).sum();
+        FRAME + headers + self.key.as_ref().map_or(0, Vec::len) + self.payload.len()
     }
 }

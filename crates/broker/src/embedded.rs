@@ -3,18 +3,28 @@
 //! Offsets are counted in the transaction that publishes, so a partition has no gaps, and what
 //! shares the file can publish and settle in one commit.
 
-use helenus_model::limits::TOPIC_READ_MAX;
-use helenus_sqlite::{Component, Engine};
-use rusqlite::{Connection, OptionalExtension, params};
-
-use crate::contract::{Broker, Error, NewRecord, Offset, Position, Record, Topic};
-use crate::partition;
-
 mod headers;
+mod publisher;
+mod records;
+mod topics;
+
+use helenus_model::Timestamp;
+use helenus_model::limits::{TOPIC_EXPIRE_MAX, TOPIC_READ_MAX};
+use helenus_sqlite::{Component, Engine};
+use rusqlite::{OptionalExtension, params};
+
+use crate::contract::{Bounds, Broker, Error, NewRecord, Offset, Position, Record, Refusal, Topic};
+
+pub use publisher::EmbeddedPublisher;
 
 /// The broker's tables in the file.
-pub static COMPONENT: Component =
-    Component { name: "broker", migrations: &[include_str!("embedded/001-topics.sql")] };
+pub static COMPONENT: Component = Component {
+    name: "broker",
+    migrations: &[
+        include_str!("embedded/001-topics.sql"),
+        include_str!("embedded/002-publishers.sql"),
+    ],
+};
 
 /// Topics in a file that is open already, its [`COMPONENT`] up to date.
 ///
@@ -47,17 +57,37 @@ pub static COMPONENT: Component =
 #[derive(Clone, Debug)]
 pub struct EmbeddedBroker {
     engine: Engine,
+    /// Partitions of topics that are made when something is published to them.
+    create_topics: Option<u32>,
 }
 
 impl EmbeddedBroker {
     /// Uses an open file.
     pub fn on(engine: Engine) -> Self {
-        EmbeddedBroker { engine }
+        EmbeddedBroker { engine, create_topics: None }
     }
-}
 
-impl Broker for EmbeddedBroker {
-    async fn create_topic(&self, topic: &str, partitions: u32) -> Result<(), Error> {
+    /// Makes topics that are not there, with so many partitions, when something is published to them.
+    #[must_use]
+    pub fn creating_topics(self, partitions: u32) -> Self {
+        EmbeddedBroker { create_topics: Some(partitions), ..self }
+    }
+
+    /// Removes records older than `before` from topics that are not compacted, a bounded number at a
+    /// time; how many are gone. Offsets go on from where they were.
+    pub async fn expire(&self, before: Timestamp) -> Result<usize, Error> {
+        let limit = i64::try_from(TOPIC_EXPIRE_MAX).unwrap_or(i64::MAX);
+        let mut removed = 0;
+        loop {
+            let some = self.engine.write(move |db| records::expire(db, before, limit)).await?;
+            removed += some;
+            if some < TOPIC_EXPIRE_MAX {
+                return Ok(removed);
+            }
+        }
+    }
+
+    async fn create(&self, topic: &str, partitions: u32, compacted: bool) -> Result<(), Error> {
         let topic = topic.to_owned();
         let invalid = |reason: &str| {
             Err(Error::InvalidTopic { topic: topic.clone(), reason: reason.to_owned() })
@@ -68,7 +98,19 @@ impl Broker for EmbeddedBroker {
         if partitions == 0 {
             return invalid("it needs at least one partition");
         }
-        self.engine.write(move |db| create(db, &topic, partitions)).await
+        self.engine.write(move |db| topics::create(db, &topic, partitions, compacted)).await
+    }
+}
+
+impl Broker for EmbeddedBroker {
+    type Publisher = EmbeddedPublisher;
+
+    async fn create_topic(&self, topic: &str, partitions: u32) -> Result<(), Error> {
+        self.create(topic, partitions, false).await
+    }
+
+    async fn create_compacted_topic(&self, topic: &str, partitions: u32) -> Result<(), Error> {
+        self.create(topic, partitions, true).await
     }
 
     async fn topics(&self) -> Result<Vec<Topic>, Error> {
@@ -85,13 +127,52 @@ impl Broker for EmbeddedBroker {
             .await
     }
 
+    async fn bounds(&self, topic: &str) -> Result<Vec<Bounds>, Error> {
+        let topic = topic.to_owned();
+        self.engine.read(move |db| topics::bounds(db, &topic)).await
+    }
+
+    async fn refusals(&self, records: &[NewRecord]) -> Result<Vec<Refusal>, Error> {
+        let mut refusals = Vec::new();
+        let known = match self.create_topics {
+            Some(_) => None,
+            None => Some(self.topics().await?),
+        };
+        let is_known = |topic: &str| {
+            known.as_ref().is_none_or(|known| known.iter().any(|known| known.name == topic))
+        };
+        for (index, record) in records.iter().enumerate() {
+            if !is_known(&record.topic) {
+                let error = Error::UnknownTopic { topic: record.topic.clone() };
+                refusals.push(Refusal { index, error });
+            } else if let Err(error) = records::check_size(record) {
+                refusals.push(Refusal { index, error });
+            }
+        }
+        Ok(refusals)
+    }
+
     async fn publish(&self, records: Vec<NewRecord>) -> Result<Vec<Position>, Error> {
-        self.engine.write(move |db| records.iter().map(|record| append(db, record)).collect()).await
+        let create = self.create_topics;
+        self.engine
+            .write(move |db| {
+                records.iter().map(|record| records::append(db, record, create)).collect()
+            })
+            .await
+    }
+
+    async fn publisher(&self, name: &str) -> Result<EmbeddedPublisher, Error> {
+        EmbeddedPublisher::take(self.engine.clone(), name.to_owned(), self.create_topics).await
     }
 
     async fn read(&self, from: Position, limit: usize) -> Result<Vec<Record>, Error> {
         let limit = i64::try_from(limit.min(TOPIC_READ_MAX)).unwrap_or(i64::MAX);
-        self.engine.read(move |db| read(db, &from, limit)).await
+        self.engine.read(move |db| records::read(db, &from, limit)).await
+    }
+
+    async fn last(&self, topic: &str, partition: u32) -> Result<Option<Record>, Error> {
+        let topic = topic.to_owned();
+        self.engine.read(move |db| records::last(db, &topic, partition)).await
     }
 
     async fn committed(
@@ -103,7 +184,7 @@ impl Broker for EmbeddedBroker {
         let (group, topic) = (group.to_owned(), topic.to_owned());
         self.engine
             .read(move |db| {
-                find(db, &topic)?.check(&topic, partition)?;
+                topics::find(db, &topic)?.check(&topic, partition)?;
                 let offset = db
                     .prepare_cached(
                         "SELECT next_offset FROM helenus_consumer_offsets
@@ -120,7 +201,7 @@ impl Broker for EmbeddedBroker {
         let group = group.to_owned();
         self.engine
             .write(move |db| {
-                find(db, &next.topic)?.check(&next.topic, next.partition)?;
+                topics::find(db, &next.topic)?.check(&next.topic, next.partition)?;
                 db.prepare_cached(
                     "INSERT INTO helenus_consumer_offsets VALUES (?1, ?2, ?3, ?4)
                      ON CONFLICT DO UPDATE SET next_offset = excluded.next_offset",
@@ -135,103 +216,6 @@ impl Broker for EmbeddedBroker {
             })
             .await
     }
-}
-
-/// A topic as the tables know it.
-struct Found {
-    id: i64,
-    partitions: u32,
-}
-
-impl Found {
-    fn check(&self, topic: &str, partition: u32) -> Result<(), Error> {
-        if partition < self.partitions {
-            return Ok(());
-        }
-        let (topic, partitions) = (topic.to_owned(), self.partitions);
-        Err(Error::UnknownPartition { topic, partition, partitions })
-    }
-}
-
-fn lookup(db: &Connection, topic: &str) -> rusqlite::Result<Option<Found>> {
-    db.prepare_cached("SELECT topic_id, partitions FROM helenus_topics WHERE topic = ?1")?
-        .query_row([topic], |row| Ok(Found { id: row.get(0)?, partitions: row.get(1)? }))
-        .optional()
-}
-
-fn find(db: &Connection, topic: &str) -> Result<Found, Error> {
-    lookup(db, topic)?.ok_or_else(|| Error::UnknownTopic { topic: topic.to_owned() })
-}
-
-fn create(db: &Connection, topic: &str, partitions: u32) -> Result<(), Error> {
-    match lookup(db, topic)? {
-        Some(found) if found.partitions == partitions => Ok(()),
-        Some(found) => {
-            let reason =
-                format!("it exists with {} partitions, not {partitions}", found.partitions);
-            Err(Error::InvalidTopic { topic: topic.to_owned(), reason })
-        }
-        None => {
-            db.prepare_cached("INSERT INTO helenus_topics (topic, partitions) VALUES (?1, ?2)")?
-                .execute(params![topic, partitions])?;
-            Ok(())
-        }
-    }
-}
-
-/// Publishes one record in the caller's transaction.
-pub fn append(transaction: &Connection, record: &NewRecord) -> Result<Position, Error> {
-    let found = find(transaction, &record.topic)?;
-    let partition = record.key.as_ref().map_or(0, |key| partition::of_key(key, found.partitions));
-    let offset: i64 = transaction
-        .prepare_cached(
-            "INSERT INTO helenus_topic_ends VALUES (?1, ?2, 1)
-             ON CONFLICT DO UPDATE SET next_offset = next_offset + 1
-             RETURNING next_offset - 1",
-        )?
-        .query_row((found.id, partition), |row| row.get(0))?;
-    transaction
-        .prepare_cached("INSERT INTO helenus_topic_records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
-        .execute(params![
-            found.id,
-            partition,
-            offset,
-            record.key,
-            headers::encode(&record.headers),
-            record.payload,
-            record.timestamp.as_millis(),
-        ])?;
-    Ok(Position { topic: record.topic.clone(), partition, offset: Offset(offset) })
-}
-
-fn read(db: &Connection, from: &Position, limit: i64) -> Result<Vec<Record>, Error> {
-    let found = find(db, &from.topic)?;
-    found.check(&from.topic, from.partition)?;
-    let mut query = db.prepare_cached(
-        "SELECT record_offset, record_key, headers, payload, timestamp
-         FROM helenus_topic_records
-         WHERE topic_id = ?1 AND partition = ?2 AND record_offset >= ?3
-         ORDER BY record_offset LIMIT ?4",
-    )?;
-    let mut rows = query.query(params![found.id, from.partition, from.offset.0, limit])?;
-    let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
-        let position = Position { offset: Offset(row.get(0)?), ..from.clone() };
-        let encoded: Vec<u8> = row.get(2)?;
-        let headers = headers::decode(&encoded).ok_or_else(|| {
-            let message = format!("the headers of record {position}");
-            Error::from(helenus_sqlite::Error::Corrupt { message })
-        })?;
-        let timestamp = helenus_model::Timestamp::from_millis(row.get(4)?);
-        records.push(Record {
-            position,
-            key: row.get(1)?,
-            headers,
-            payload: row.get(3)?,
-            timestamp,
-        });
-    }
-    Ok(records)
 }
 
 impl From<helenus_sqlite::Error> for Error {

@@ -53,14 +53,44 @@ pub fn list(folder: &Path) -> Result<Vec<Segment>, ListError> {
         let Some(id) = path.file_name().and_then(|name| segment_id(name.to_str()?)) else {
             continue;
         };
-        let index = match std::fs::read_to_string(path.with_file_name(index_name(&path))) {
-            Ok(text) => CdcIndex::parse(&text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(&path, error)),
-        };
+        let index = index_of(&path).map_err(|error| failed(&path, error))?;
         segments.insert(id, Segment { id, log: path, index });
     }
     Ok(segments.into_values().collect())
+}
+
+/// What a segment's index says now; nothing while there is none, or while it is being rewritten.
+pub fn index_of(log: &Path) -> io::Result<Option<CdcIndex>> {
+    match std::fs::read_to_string(index_path(log)) {
+        Ok(text) => Ok(CdcIndex::parse(&text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where a segment's index is.
+#[must_use]
+pub fn index_path(log: &Path) -> PathBuf {
+    log.with_file_name(index_name(log))
+}
+
+/// The segments named by files and folders, by id. Each folder is a group of its own, and so are the
+/// files named one by one: ids tell an order only within one node.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<Vec<PathBuf>>, ListError> {
+    let mut groups = Vec::new();
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            groups.push(list(path)?.into_iter().map(|segment| segment.log).collect());
+        } else {
+            files.push(path.clone());
+        }
+    }
+    // Files side by side are taken for one node's, in the order of their ids.
+    files.sort_by_key(|path| path.file_name().and_then(|name| segment_id(name.to_str()?)));
+    groups.push(files);
+    groups.retain(|group: &Vec<PathBuf>| !group.is_empty());
+    Ok(groups)
 }
 
 fn segment_id(name: &str) -> Option<SegmentId> {

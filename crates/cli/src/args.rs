@@ -1,11 +1,20 @@
 //! The arguments.
 
+mod relay;
+mod topics;
+
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use helenus::backend::StoreUrl;
 use helenus::store::Position;
-use helenus::{Expected, OperationId, StreamId, Version};
+use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
+
+use crate::config::parse_duration;
+pub(crate) use relay::{Relay, RelayCommand, RelayMode};
+pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -46,6 +55,14 @@ pub(crate) enum Command {
     Doctor,
     /// Append to streams of events, read them, settle lost answers
     Events(Events),
+    /// Publish the changes of a node's tables, from its commit log
+    Capture(Capture),
+    /// Publish what is staged in the outbox
+    Relay(Relay),
+    /// Look into topics
+    Topics(Topics),
+    /// Look into segments of a node's commit log, without the node
+    Segments(Segments),
     /// Print a script that completes commands for a shell
     Completions {
         /// The shell
@@ -146,7 +163,98 @@ pub(crate) enum EventsCommand {
     },
     /// Print every stream with its last version, one JSON object a line
     Streams,
+    /// Show the newest snapshot of a stream; save, list or prune snapshots
+    Snapshot(Snapshot),
+    /// Move old events into the archive, where reads still find them, or delete them
+    #[command(after_help = ARCHIVE_HELP)]
+    Archive(Archive),
 }
+
+#[derive(Args, Debug)]
+pub(crate) struct Snapshot {
+    /// The stream
+    pub(crate) stream: StreamId,
+
+    /// List all of them, newest first, without their payloads
+    #[arg(long, conflicts_with = "save")]
+    pub(crate) list: bool,
+
+    #[command(flatten)]
+    pub(crate) saving: SaveSnapshot,
+
+    /// Delete all but the newest so many
+    #[arg(long, value_name = "N", conflicts_with = "list")]
+    pub(crate) keep: Option<NonZeroU32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SaveSnapshot {
+    /// Save stdin as a snapshot
+    #[arg(long, requires = "version", requires = "type")]
+    pub(crate) save: bool,
+
+    /// Version of the last event that is in it; showing, the newest at or below this
+    #[arg(long, value_name = "N", value_parser = version)]
+    pub(crate) version: Option<Version>,
+
+    /// What it is of, by a name of the application's choice
+    #[arg(long, value_name = "NAME", requires = "save")]
+    pub(crate) r#type: Option<String>,
+
+    /// Version of the payload's shape
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
+    pub(crate) schema_version: i32,
+
+    /// MIME type of the payload
+    #[arg(long, value_name = "TYPE", default_value = helenus::Payload::JSON)]
+    pub(crate) content_type: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Archive {
+    /// The stream
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) stream: Option<StreamId>,
+
+    /// Every stream
+    #[arg(long, conflicts_with = "before")]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) cut: CutArguments,
+
+    /// Delete the events for good, archived ones too
+    #[arg(long)]
+    pub(crate) drop: bool,
+
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Also without a snapshot, and of what subscriptions have not read
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct CutArguments {
+    /// Events before this version
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    pub(crate) before: Option<Version>,
+
+    /// All but the last so many
+    #[arg(long, value_name = "N")]
+    pub(crate) keep_last: Option<u64>,
+
+    /// Events appended longer ago than this, such as 30d or 12h
+    #[arg(long, value_name = "AGE", value_parser = parse_duration)]
+    pub(crate) older_than: Option<Duration>,
+}
+
+const ARCHIVE_HELP: &str = "\
+A stream keeps its version. A snapshot at or above the last of the events must stand for them,
+unless --force is given. Interrupted, the same command completes it.";
 
 const APPEND_HELP: &str = "\
 Each line of stdin is an event:
@@ -168,6 +276,111 @@ fn expected(text: &str) -> Result<Expected, String> {
 fn version(text: &str) -> Result<Version, String> {
     let number = text.parse().ok().and_then(Version::new);
     number.ok_or_else(|| format!("'{text}' is not a version: versions are 1, 2, 3 …"))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Capture {
+    /// The node; capture.url of the configuration if not given
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) node: Option<StoreUrl>,
+
+    #[command(subcommand)]
+    pub(crate) command: CaptureCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CaptureCommand {
+    /// Write the node's schema as the file that segments are decoded with
+    Schema {
+        /// Write it here instead of to stdout
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Publish changes as the node writes them, until told to stop
+    Run,
+    /// Print where the agent is, and how long until the node would refuse writes
+    Status,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Segments {
+    #[command(subcommand)]
+    pub(crate) command: SegmentsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SegmentsCommand {
+    /// Count records, bytes and changes by table, and list what is damaged
+    Stat {
+        #[command(flatten)]
+        files: SegmentFiles,
+    },
+    /// Print every change on a line, with the time, TTL and deletion of every cell
+    ///
+    /// Changes of Cassandra's own tables are left out unless one of them is named.
+    Cat {
+        #[command(flatten)]
+        files: SegmentFiles,
+
+        /// Only the changes of this table
+        #[arg(long, value_name = "KEYSPACE.TABLE")]
+        table: Option<TableName>,
+
+        /// Print records as they are, undecoded; needs no schema
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Merge everything and print a table's rows as SELECT JSON * would
+    Rows {
+        #[command(flatten)]
+        files: SegmentFiles,
+
+        /// The table
+        #[arg(long, value_name = "KEYSPACE.TABLE")]
+        table: TableName,
+
+        /// The moment at which values expire or not, as 2026-11-15T12:00:00Z; now if not given
+        #[arg(long, value_name = "TIME")]
+        at: Option<Timestamp>,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SegmentFiles {
+    /// Segments, or folders of them; capture.cdc_raw of the configuration if none is given
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// The schema, as `helenus capture schema` writes it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+}
+
+/// A table as `keyspace.table`, with or without quotes around its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableName {
+    pub(crate) keyspace: String,
+    pub(crate) name: String,
+}
+
+impl std::str::FromStr for TableName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bare = |part: &str| part.trim_matches('"').to_owned();
+        match text.split_once('.').map(|(keyspace, name)| (bare(keyspace), bare(name))) {
+            Some((keyspace, name)) if !keyspace.is_empty() && !name.is_empty() => {
+                Ok(TableName { keyspace, name })
+            }
+            _ => Err(format!("'{text}' is not a table: write keyspace.table")),
+        }
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.keyspace, self.name)
+    }
 }
 
 #[derive(Args, Debug)]

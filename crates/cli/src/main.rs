@@ -5,7 +5,9 @@ mod commands;
 mod config;
 mod exit;
 mod logging;
+mod open;
 mod output;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -37,16 +39,30 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         Command::Init(init) => return commands::init::run(init, output),
         Command::Completions { shell } => return commands::shell::completions(*shell, output),
         Command::Man { directory } => return commands::shell::man(directory.as_deref(), output),
-        Command::Demo(_) | Command::Doctor | Command::Events(_) => {}
+        Command::Capture(_)
+        | Command::Demo(_)
+        | Command::Doctor
+        | Command::Events(_)
+        | Command::Relay(_)
+        | Command::Segments(_)
+        | Command::Topics(_) => {}
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
+    if let Command::Segments(segments) = &arguments.command {
+        return commands::segments::run(segments, config?, output);
+    }
     let runtime = tokio::runtime::Runtime::new()
         .map_err(Failed::system("start the runtime", "free some memory or threads"))?;
     runtime.block_on(async {
         match &arguments.command {
             Command::Demo(demo) => commands::demo::run(demo, output).await,
+            Command::Capture(capture) => {
+                Box::pin(commands::capture::run(capture, config?, output)).await
+            }
             Command::Events(events) => commands::events::run(events, config?, output).await,
+            Command::Relay(relay) => Box::pin(commands::relay::run(relay, config?, output)).await,
+            Command::Topics(topics) => commands::topics::run(topics, config?, output).await,
             // A broken configuration is the first thing a doctor should speak of.
             _ => Box::pin(commands::doctor::run(config, output)).await,
         }

@@ -70,6 +70,25 @@ impl Output {
         }
     }
 
+    /// Whether data and errors are printed as JSON.
+    pub(crate) const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Many lines, written in larger pieces.
+    pub(crate) fn lines(&self) -> Lines<'_> {
+        Lines { output: self, waiting: String::new() }
+    }
+
+    /// A complaint that does not end the command, on stderr.
+    pub(crate) fn complain(&self, text: &str, details: &impl Serialize) {
+        if self.json {
+            eprintln!("{}", serde_json::to_string(details).unwrap_or_default());
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
     /// Whether stdout takes no more: a command that only prints may stop.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.get().is_some()
@@ -89,6 +108,34 @@ impl Output {
     /// Whether progress may be drawn on stderr.
     pub(crate) fn draws_progress(&self) -> bool {
         !self.json && std::io::stderr().is_terminal()
+    }
+}
+
+/// Lines on their way to stdout.
+#[derive(Debug)]
+pub(crate) struct Lines<'o> {
+    output: &'o Output,
+    waiting: String,
+}
+
+impl Lines<'_> {
+    pub(crate) fn push(&mut self, line: &str) {
+        self.waiting.push_str(line);
+        self.waiting.push('\n');
+        if self.waiting.len() > 64 * 1024 {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.output.text(&self.waiting);
+        self.waiting.clear();
+    }
+}
+
+impl Drop for Lines<'_> {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 

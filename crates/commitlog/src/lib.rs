@@ -30,6 +30,6 @@ pub use damage::{Damage, Reason};
 pub use file::{CdcIndex, FileKind, FileName};
 pub use header::{Header, HeaderError, SegmentId, Version};
 pub use mutation::Mutation;
-pub use record::Record;
+pub use record::{Record, SectionRecords};
 pub use section::{End, Position, Section, Step, Walker};
 pub use segment::{Options, Records, Segment};

@@ -56,9 +56,90 @@ impl<'a> Record<'a> {
     }
 }
 
+/// What the records of one section share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frames {
+    pub(crate) segment: SegmentId,
+    pub(crate) version: Version,
+    /// Offset in the file of the section's marker.
+    pub(crate) section: u64,
+    /// Logical offset of the first record.
+    pub(crate) records_at: u64,
+    /// The end of the section is a guess: what is no record there is not damage.
+    pub(crate) salvaged: bool,
+}
+
+/// The records of one section, in the order they were written, or damage in their place.
+#[derive(Debug, Clone)]
+pub struct SectionRecords<'a> {
+    shared: Frames,
+    body: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> SectionRecords<'a> {
+    pub(crate) const fn new(shared: Frames, body: &'a [u8]) -> Self {
+        Self { shared, body, offset: 0 }
+    }
+
+    /// Goes on where an earlier pass over the same section was ([`Self::offset`]).
+    #[must_use]
+    pub const fn starting_at(mut self, offset: usize) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// How far this pass is.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+
+    fn damage(&self, at: usize, table: Option<TableId>, reason: Reason) -> Damage {
+        Damage {
+            segment: self.shared.segment,
+            offset: self.shared.records_at + at as u64,
+            section: self.shared.section,
+            table,
+            reason,
+        }
+    }
+}
+
+impl<'a> Iterator for SectionRecords<'a> {
+    type Item = Result<Record<'a>, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.offset;
+        match frame(self.body, at) {
+            Frame::Record { payload, next } => {
+                self.offset = next;
+                Some(Ok(Record {
+                    segment: self.shared.segment,
+                    version: self.shared.version,
+                    section: self.shared.section,
+                    start: self.shared.records_at + at as u64,
+                    end: self.shared.records_at + next as u64,
+                    payload: self.body.get(payload)?,
+                }))
+            }
+            Frame::Skip { reason, payload, next } => {
+                self.offset = next;
+                let table = self.body.get(payload).and_then(first_table);
+                Some(Err(self.damage(at, table, reason)))
+            }
+            Frame::Stop(reason) => {
+                self.offset = self.body.len();
+                (!self.shared.salvaged).then(|| Err(self.damage(at, None, reason)))
+            }
+            Frame::End => None,
+        }
+    }
+}
+
 /// What is at an offset of a section's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Frame {
+enum Frame {
     /// A good record: where its payload is and where the next record starts.
     Record { payload: Range<usize>, next: usize },
     /// A record that cannot be used; reading goes on at `next`.
@@ -70,7 +151,7 @@ pub(crate) enum Frame {
 }
 
 /// Reads the frame at `offset`.
-pub(crate) fn frame(body: &[u8], offset: usize) -> Frame {
+fn frame(body: &[u8], offset: usize) -> Frame {
     let rest = body.get(offset..).unwrap_or_default();
     if rest.is_empty() {
         return Frame::End;
@@ -110,7 +191,7 @@ pub(crate) fn frame(body: &[u8], offset: usize) -> Frame {
 }
 
 /// The first table id of a mutation.
-pub(crate) fn first_table(payload: &[u8]) -> Option<TableId> {
+fn first_table(payload: &[u8]) -> Option<TableId> {
     let mut reader = Reader::new(payload);
     reader.unsigned_vint().ok()?;
     reader.array().ok().map(TableId::from_bytes)

@@ -9,7 +9,8 @@ use helenus_cql::wire::Reader;
 
 use crate::compression::{Compression, inflate};
 use crate::damage::{Damage, Reason};
-use crate::header::{Header, SegmentId, hash_id};
+use crate::header::{Header, SegmentId, Version, hash_id};
+use crate::record::{Frames, SectionRecords};
 
 /// Length of a sync marker.
 pub(crate) const MARKER_LENGTH: usize = 8;
@@ -35,7 +36,10 @@ pub struct Section<'a> {
     pub start: Position,
     /// The marker after it, which is where reading resumes.
     pub end: Position,
+    version: Version,
     compression: Compression,
+    /// Cut from a file whose markers are wrong: it ends where its records do.
+    salvaged: bool,
     /// Uncompressed length as claimed; `None` where there was no room for it.
     claimed: Option<u32>,
     body: &'a [u8],
@@ -55,6 +59,21 @@ impl<'a> Section<'a> {
             Compression::None => Some(self.body),
             _ => None,
         }
+    }
+
+    /// The records in `body`, which is what [`Section::plain`] or [`Section::inflate`] gave.
+    #[must_use]
+    pub const fn records<'b>(&self, body: &'b [u8]) -> SectionRecords<'b> {
+        SectionRecords::new(
+            Frames {
+                segment: self.segment,
+                version: self.version,
+                section: self.start.file,
+                records_at: self.records_at(),
+                salvaged: self.salvaged,
+            },
+            body,
+        )
     }
 
     /// Expands a compressed section into `out`, whose storage is reused; at most `limit` bytes.
@@ -215,7 +234,7 @@ impl Walker {
     pub fn salvage<'a>(&self, window: &'a [u8]) -> Option<Section<'a>> {
         let body = window.get(MARKER_LENGTH..)?;
         (self.header.compression == Compression::None)
-            .then(|| self.section(window.len() as u64, body))
+            .then(|| Section { salvaged: true, ..self.section(window.len() as u64, body) })
     }
 
     fn refuse(&self, next: i32, crc: u32, file_length: u64) -> Option<End> {
@@ -249,7 +268,9 @@ impl Walker {
                 file: start.file.saturating_add(length),
                 logical: start.logical.saturating_add(MARKER_LENGTH as u64 + expanded),
             },
+            version: self.header.version,
             compression: self.header.compression,
+            salvaged: false,
             claimed,
             body: reader.rest(),
         }

@@ -6,7 +6,7 @@
 
 use crate::damage::{Damage, Reason};
 use crate::header::{Header, HeaderError};
-use crate::record::{Frame, Record, first_table, frame};
+use crate::record::Record;
 use crate::section::{End, Position, Section, Step, Walker};
 
 /// How a segment is read.
@@ -91,18 +91,11 @@ pub struct Records<'a> {
     end: Option<End>,
 }
 
-/// The section being read.
+/// The section being read, and how far it has been.
 #[derive(Debug, Clone, Copy)]
 struct Current<'a> {
     section: Section<'a>,
     offset: usize,
-    salvaged: bool,
-}
-
-/// What the search for the next record found, without borrowing from the buffer.
-enum Found {
-    Record(std::ops::Range<usize>, usize),
-    Damage(Damage),
 }
 
 impl<'a> Records<'a> {
@@ -112,20 +105,17 @@ impl<'a> Records<'a> {
 
     /// The next record, or damage in its place; `None` at the end.
     pub fn next_record(&mut self) -> Option<Result<Record<'_>, Damage>> {
-        let found = loop {
-            if self.current.is_none()
-                && let Err(damage) = self.next_section()?
-            {
-                break Found::Damage(damage);
+        while self.current.is_none_or(|current| current.offset >= self.body(&current).len()) {
+            if let Err(damage) = self.next_section()? {
+                return Some(Err(damage));
             }
-            if let Some(found) = self.next_frame() {
-                break found;
-            }
-        };
-        match found {
-            Found::Damage(damage) => Some(Err(damage)),
-            Found::Record(payload, next) => self.record(payload, next).map(Ok),
         }
+        let current = self.current.as_mut()?;
+        let body = current.section.plain().unwrap_or(&self.expanded);
+        let mut records = current.section.records(body).starting_at(current.offset);
+        let next = records.next();
+        current.offset = records.offset();
+        next
     }
 
     /// The marker behind the last section that was taken up: where to resume once everything up
@@ -141,24 +131,13 @@ impl<'a> Records<'a> {
         self.end
     }
 
-    fn record(&self, payload: std::ops::Range<usize>, next: usize) -> Option<Record<'_>> {
-        let current = self.current.as_ref()?;
-        let body = current.section.plain().unwrap_or(&self.expanded);
-        let base = current.section.records_at();
-        let length = payload.len() as u64 + 12;
-        let end = base + next as u64;
-        Some(Record {
-            segment: current.section.segment,
-            version: self.walker.header().version,
-            section: current.section.start.file,
-            start: end - length,
-            end,
-            payload: body.get(payload)?,
-        })
+    fn body<'s>(&'s self, current: &Current<'s>) -> &'s [u8] {
+        current.section.plain().unwrap_or(&self.expanded)
     }
 
     /// Steps to the next section; `None` at the end of the segment.
     fn next_section(&mut self) -> Option<Result<(), Damage>> {
+        self.current = None;
         if self.end.is_some() {
             return None;
         }
@@ -175,7 +154,7 @@ impl<'a> Records<'a> {
         if !matches!(reason, Reason::Marker)
             && let Some(section) = self.walker.salvage(window)
         {
-            self.current = Some(Current { section, offset: 0, salvaged: true });
+            self.current = Some(Current { section, offset: 0 });
         }
         let damage = Damage {
             segment: self.walker.header().id,
@@ -191,53 +170,7 @@ impl<'a> Records<'a> {
         if section.plain().is_none() {
             section.inflate(self.options.section_bytes_max, &mut self.expanded)?;
         }
-        self.current = Some(Current { section, offset: 0, salvaged: false });
+        self.current = Some(Current { section, offset: 0 });
         Ok(())
-    }
-
-    /// The next frame of the current section; `None` when the section is finished.
-    fn next_frame(&mut self) -> Option<Found> {
-        let current = self.current.as_mut()?;
-        let body = current.section.plain().unwrap_or(&self.expanded);
-        let at = current.offset;
-        let (reason, table) = match frame(body, at) {
-            Frame::Record { payload, next } => {
-                current.offset = next;
-                return Some(Found::Record(payload, next));
-            }
-            Frame::Skip { reason, payload, next } => {
-                current.offset = next;
-                (reason, body.get(payload).and_then(first_table))
-            }
-            Frame::Stop(reason) => {
-                let section = current.section;
-                let salvaged = current.salvaged;
-                self.current = None;
-                if salvaged {
-                    return None;
-                }
-                return Some(Found::Damage(damage(&section, at, None, reason)));
-            }
-            Frame::End => {
-                self.current = None;
-                return None;
-            }
-        };
-        Some(Found::Damage(damage(&current.section, at, table, reason)))
-    }
-}
-
-fn damage(
-    section: &Section<'_>,
-    at: usize,
-    table: Option<helenus_cql::schema::TableId>,
-    reason: Reason,
-) -> Damage {
-    Damage {
-        segment: section.segment,
-        offset: section.records_at() + at as u64,
-        section: section.start.file,
-        table,
-        reason,
     }
 }

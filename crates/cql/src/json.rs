@@ -5,7 +5,7 @@
 //! shortest that give the number back; some JDKs print more. Custom classes are printed like
 //! blobs, where a node prints something of the JVM's.
 
-mod calendar;
+pub(crate) mod calendar;
 mod number;
 
 use core::net::IpAddr;

@@ -2,8 +2,10 @@
 //!
 //! * [`datatype`], [`value`], [`compare`], [`json`]: what a type is, how its values are read from
 //!   bytes, ordered, and printed as `SELECT JSON` prints them;
+//! * [`exact`]: values as JSON that gives their bytes back;
 //! * [`schema`]: tables by id, with the columns that are gone;
 //! * [`update`]: what one mutation does to one partition;
+//! * [`change`]: that as change events, and their JSON;
 //! * [`reconcile`]: many updates, in any order, become the rows at a moment;
 //! * [`lexer`], [`parser`], [`rewrite`]: statements, and routing the tables they name;
 //! * [`token`], [`wire`]: the ring's hash, and the cursor below everything that reads bytes.
@@ -13,8 +15,10 @@
 
 #![deny(clippy::indexing_slicing)]
 
+pub mod change;
 pub mod compare;
 pub mod datatype;
+pub mod exact;
 mod hex;
 pub mod json;
 pub mod lexer;

@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::datatype::CqlType;
 use crate::update::Timestamp;
+use crate::wire::Reader;
 
 pub use catalog::{Catalog, Change, Lookup};
 pub use document::DocumentError;
@@ -212,6 +213,38 @@ impl Table {
     #[must_use]
     pub fn regulars(&self) -> Vec<&Column> {
         self.current(ColumnKind::Regular)
+    }
+
+    /// The parts of a partition key's bytes, one a column; `None` if they do not fit.
+    #[must_use]
+    pub fn key_parts<'k>(&self, key: &'k [u8]) -> Option<Vec<&'k [u8]>> {
+        if self.partition_key.len() == 1 {
+            return Some(vec![key]);
+        }
+        let mut reader = Reader::new(key);
+        let part = |_: &Column| {
+            let length = reader.u16().ok()?;
+            let part = reader.take(usize::from(length)).ok()?;
+            reader.u8().ok()?;
+            Some(part)
+        };
+        let parts: Option<Vec<_>> = self.partition_key.iter().map(part).collect();
+        parts.filter(|_| reader.is_empty())
+    }
+
+    /// The bytes of a partition key of these parts.
+    #[must_use]
+    pub fn key_of(parts: &[Vec<u8>]) -> Option<Vec<u8>> {
+        if let [single] = parts {
+            return Some(single.clone());
+        }
+        let mut key = Vec::new();
+        for part in parts {
+            key.extend(u16::try_from(part.len()).ok()?.to_be_bytes());
+            key.extend(part);
+            key.push(0);
+        }
+        Some(key)
     }
 
     /// The static and regular columns, current and former.

@@ -103,6 +103,22 @@ pub struct RowUpdate<'a> {
     pub columns: Vec<ColumnUpdate<'a>>,
 }
 
+impl RowUpdate<'_> {
+    /// The earliest and the latest write time in it; `None` if it writes nothing.
+    #[must_use]
+    pub fn write_times(&self) -> Option<(Timestamp, Timestamp)> {
+        let mut span = Span(None);
+        span.row(self);
+        span.0
+    }
+
+    /// Puts the columns into the order of their names, which is the same on every node.
+    pub fn sort_columns(&mut self) {
+        self.columns
+            .sort_by(|left, right| left.column().name_bytes.cmp(&right.column().name_bytes));
+    }
+}
+
 /// On which side of all rows that share a bound's values a range begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {

@@ -163,6 +163,29 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Appends an unsigned variable-length integer, in as few bytes as it takes.
+pub fn push_unsigned_vint(value: u64, out: &mut Vec<u8>) {
+    let bits = (64 - value.leading_zeros()).max(1);
+    // Each further byte takes a bit of the first one; nine bytes hold anything.
+    let extra = ((bits - 1) / 7).min(8);
+    let bytes = value.to_be_bytes();
+    let prefix = (0xff00_u32 >> extra).to_be_bytes();
+    let used = if extra == 8 { 8 } else { extra as usize + 1 };
+    let mut tail = bytes.iter().skip(bytes.len() - used).copied();
+    let [.., ones] = prefix;
+    if extra == 8 {
+        out.push(ones);
+    } else {
+        out.push(ones | tail.next().unwrap_or(0));
+    }
+    out.extend(tail);
+}
+
+/// Appends a signed variable-length integer (zigzag).
+pub fn push_signed_vint(value: i64, out: &mut Vec<u8>) {
+    push_unsigned_vint(((value << 1) ^ (value >> 63)).cast_unsigned(), out);
+}
+
 /// The low 32 bits of a vint as an `i32`: 32-bit quantities are sign-extended before encoding.
 #[must_use]
 pub const fn low_i32(value: u64) -> i32 {
@@ -187,6 +210,9 @@ mod tests {
             (1 << 56, &[0xff, 0x01, 0, 0, 0, 0, 0, 0, 0]),
             (u64::MAX, &[0xff; 9]),
         ] {
+            let mut written = Vec::new();
+            push_unsigned_vint(value, &mut written);
+            assert_eq!(written, bytes);
             let mut reader = Reader::new(bytes);
             assert_eq!(reader.unsigned_vint(), Ok(value));
             assert!(reader.is_empty());
@@ -202,6 +228,10 @@ mod tests {
             assert_eq!(Reader::new(&[byte]).signed_vint(), Ok(value));
         }
         assert_eq!(Reader::new(&[0xff; 9]).signed_vint(), Ok(i64::MIN));
+        let mut written = Vec::new();
+        push_signed_vint(i64::MIN, &mut written);
+        push_signed_vint(-64, &mut written);
+        assert_eq!(written, [&[0xff; 9][..], &[0x7f]].concat());
     }
 
     #[test]

@@ -283,7 +283,7 @@ impl Feed for Store {
             Backend::Sqlite(store) => store.feed(read).left_stream(),
             #[cfg(feature = "cassandra")]
             Backend::Cassandra(_) => {
-                let refused = Err(ReadError::Backend(not_yet("a feed of all events")));
+                let refused = Err(ReadError::Backend(not_yet("feed of all events")));
                 futures_util::stream::once(std::future::ready(refused)).right_stream()
             }
         }

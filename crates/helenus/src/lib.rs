@@ -7,6 +7,7 @@
 //! use helenus::store::Outbox;
 //! use helenus::{Broker, ChannelId, Message, MessageId, Payload, Ports, Store};
 //! use helenus::broker::Broker as _;
+//! use helenus::relay::{Options, Relay};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,21 +26,28 @@
 //!     ports.clock.now(),
 //! );
 //! store.enqueue(placed).await?;
-//! let drained = helenus::relay::drain(&store, &broker, &*ports.clock, 100).await?;
-//! assert_eq!(drained.published, 1);
+//! let relay = Relay::new(store, broker, Options::default(), ports);
+//! let totals = relay.run_until_empty(Default::default()).await?;
+//! assert_eq!(totals.published, 1);
 //! # Ok(())
 //! # }
 //! ```
 
 #[cfg(feature = "sqlite")]
+mod brokers;
+#[cfg(feature = "sqlite")]
 mod contracts;
 #[cfg(feature = "sqlite")]
 mod open;
+#[cfg(feature = "sqlite")]
+mod retention;
 
 #[cfg(feature = "sqlite")]
 pub mod interop;
 pub mod probe;
 
+#[cfg(feature = "sqlite")]
+pub use brokers::{Broker, BrokerOpenError, BrokerOptions, Publisher};
 pub use helenus_model::{
     BackendError, ChannelId, Clock, EventId, Expected, Failure, InvalidId, InvalidMessage, Kind,
     ManualClock, Message, MessageId, NewEvent, OperationId, Payload, Random, RecordedEvent,
@@ -53,7 +61,7 @@ pub use helenus_store::Ports;
 #[cfg(all(feature = "sqlite", feature = "cassandra"))]
 pub use open::NotYet;
 #[cfg(feature = "sqlite")]
-pub use open::{Broker, BrokerOpenError, Store, StoreOpenError, StoreOptions, inspect};
+pub use open::{Store, StoreOpenError, StoreOptions, inspect};
 
 /// How a store uses a Cassandra cluster.
 #[cfg(feature = "cassandra")]
@@ -66,6 +74,11 @@ pub mod cassandra {
 /// What a store promises.
 pub mod store {
     pub use helenus_store::contract::*;
+}
+
+/// What the events of a stream come to, with snapshots.
+pub mod aggregate {
+    pub use helenus_store::aggregate::*;
 }
 
 /// Events as an application's own types.

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use helenus_broker::contract as broker;
-use helenus_broker::embedded::{self, EmbeddedBroker};
-use helenus_model::backend::{BrokerUrl, StoreUrl};
+use helenus_broker::embedded;
+use helenus_model::backend::StoreUrl;
 use helenus_model::{Failure, Kind};
 use helenus_sqlite::{Component, Engine, Inspection, OpenError, Options};
 #[cfg(feature = "cassandra")]
@@ -60,12 +59,6 @@ pub struct StoreOptions {
     pub cassandra: cassandra::Options,
 }
 
-/// An open broker. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Broker {
-    embedded: EmbeddedBroker,
-}
-
 /// Why a store could not be opened. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -88,7 +81,7 @@ pub enum StoreOpenError {
 /// Something that a store on Cassandra does not do yet.
 #[cfg(feature = "cassandra")]
 #[derive(Debug, thiserror::Error)]
-#[error("this release keeps {what} in SQLite files only")]
+#[error("this release has no {what} on Cassandra yet, in SQLite files only")]
 pub struct NotYet {
     pub(crate) what: &'static str,
 }
@@ -106,21 +99,6 @@ impl Failure for NotYet {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some("use store.url = \"sqlite:helenus.db\"".into())
     }
-}
-
-/// Why a broker could not be opened. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BrokerOpenError {
-    /// This release does not publish there.
-    #[error("this release publishes to the embedded broker only, not to {url}")]
-    NotYet {
-        /// Where it was asked to.
-        url: String,
-    },
-    /// The embedded broker lives in the store's file, and the store is not a file.
-    #[error("the embedded broker lives in the store's file, and the store is not a file")]
-    NoFile,
 }
 
 impl Failure for StoreOpenError {
@@ -149,27 +127,6 @@ impl Failure for StoreOpenError {
             StoreOpenError::Cassandra(error) => error.remedy(),
             StoreOpenError::NotBuilt { .. } => Some("use store.url = \"sqlite:helenus.db\"".into()),
         }
-    }
-}
-
-impl Failure for BrokerOpenError {
-    fn kind(&self) -> Kind {
-        Kind::Invalid
-    }
-
-    fn code(&self) -> &'static str {
-        match self {
-            BrokerOpenError::NotYet { .. } => "not_yet",
-            BrokerOpenError::NoFile => "no_file",
-        }
-    }
-
-    fn remedy(&self) -> Option<Cow<'static, str>> {
-        let text = match self {
-            BrokerOpenError::NotYet { .. } => "use broker.url = \"embedded:\"",
-            BrokerOpenError::NoFile => "use store.url = \"sqlite:helenus.db\"",
-        };
-        Some(text.into())
     }
 }
 
@@ -222,62 +179,11 @@ impl Store {
         }
     }
 
-    fn engine(&self) -> Option<&Engine> {
+    pub(crate) fn engine(&self) -> Option<&Engine> {
         match &self.backend {
             Backend::Sqlite(store) => Some(store.engine()),
             #[cfg(feature = "cassandra")]
             Backend::Cassandra(_) => None,
         }
-    }
-}
-
-impl Broker {
-    /// Opens the broker at `url`; the embedded one lives in the store's file.
-    pub fn open(url: &BrokerUrl, store: &Store) -> Result<Broker, BrokerOpenError> {
-        match url {
-            BrokerUrl::Embedded => {
-                let engine = store.engine().ok_or(BrokerOpenError::NoFile)?.clone();
-                Ok(Broker { embedded: EmbeddedBroker::on(engine) })
-            }
-            BrokerUrl::Kafka(_) => Err(BrokerOpenError::NotYet { url: url.to_string() }),
-        }
-    }
-}
-
-impl broker::Broker for Broker {
-    async fn create_topic(&self, topic: &str, partitions: u32) -> Result<(), broker::Error> {
-        self.embedded.create_topic(topic, partitions).await
-    }
-
-    async fn topics(&self) -> Result<Vec<broker::Topic>, broker::Error> {
-        self.embedded.topics().await
-    }
-
-    async fn publish(
-        &self,
-        records: Vec<broker::NewRecord>,
-    ) -> Result<Vec<broker::Position>, broker::Error> {
-        self.embedded.publish(records).await
-    }
-
-    async fn read(
-        &self,
-        from: broker::Position,
-        limit: usize,
-    ) -> Result<Vec<broker::Record>, broker::Error> {
-        self.embedded.read(from, limit).await
-    }
-
-    async fn committed(
-        &self,
-        group: &str,
-        topic: &str,
-        partition: u32,
-    ) -> Result<Option<broker::Offset>, broker::Error> {
-        self.embedded.committed(group, topic, partition).await
-    }
-
-    async fn commit(&self, group: &str, next: broker::Position) -> Result<(), broker::Error> {
-        self.embedded.commit(group, next).await
     }
 }

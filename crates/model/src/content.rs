@@ -91,7 +91,8 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6d1d_1f2c_30a5_4d4e_9c0b_8f3d_52a7_61e
 impl Fingerprint {
     /// An empty request.
     pub fn new() -> Self {
-        Self::default()
+        // Room for most requests, so that adding field after field does not move the ones before.
+        Fingerprint { bytes: Vec::with_capacity(512) }
     }
 
     /// Adds bytes.

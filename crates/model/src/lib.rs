@@ -6,6 +6,7 @@
 
 pub mod backend;
 mod backend_error;
+mod backoff;
 mod clock;
 mod content;
 mod error;
@@ -17,6 +18,7 @@ mod random;
 mod time;
 
 pub use backend_error::BackendError;
+pub use backoff::Backoff;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use content::{ContentHash, Fingerprint, Payload};
 pub use error::{Failure, Kind};

@@ -8,7 +8,9 @@
 //! The driver's own retries are off for it; what an error leaves open is decided in `classify`
 //! and settled by sending the same operation again or by cancelling it.
 
+mod annex;
 mod append;
+mod archive;
 mod classify;
 mod conditional;
 mod error;
@@ -19,8 +21,11 @@ mod options;
 mod probe;
 mod read;
 mod resolve;
+mod retention;
+mod routing;
 mod rows;
 mod session;
+mod snapshots;
 pub mod staging;
 mod statements;
 mod tables;

@@ -9,6 +9,9 @@ mod feed;
 mod inbox;
 mod leases;
 mod outbox;
+mod retention;
+mod snapshots;
+mod subscriptions;
 mod upkeep;
 
 pub use dispatch::{AfterParking, Backlog, Dispatch, Identity, Outcome, Pending, Report, Settled};
@@ -22,4 +25,13 @@ pub use helenus_model::BackendError as Error;
 pub use inbox::{Begun, Inbox, InboxEntry, Receipt, Received, Work};
 pub use leases::{Acquired, Lease, Leases};
 pub use outbox::{EnqueueError, Enqueued, Outbox};
+pub use retention::{
+    Cut, Disposal, Extent, Retention, Retire, RetireError, RetirePlan, RetireStep,
+};
+pub use snapshots::{NewSnapshot, Saved, Snapshot, SnapshotError, SnapshotInfo, Snapshots};
+pub use subscriptions::{
+    Generation, Hold, InvalidName, LaneState, LaneStatus, NewSubscription, OnPoison, Parked,
+    Parking, Reason, Settlement, Start, SubscriptionError, SubscriptionName, SubscriptionStatus,
+    Subscriptions, Which, lane_of,
+};
 pub use upkeep::{MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep};

@@ -10,8 +10,12 @@ mod inbox;
 mod leases;
 mod once;
 mod outbox;
+mod projections;
+mod retention;
 mod rows;
 mod settings;
+mod snapshots;
+mod subscriptions;
 mod upkeep;
 
 use std::path::Path;
@@ -63,6 +67,8 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/001-messages.sql"),
         include_str!("sqlite/002-events.sql"),
         include_str!("sqlite/003-leases.sql"),
+        include_str!("sqlite/004-retention.sql"),
+        include_str!("sqlite/005-subscriptions.sql"),
         include_str!("sqlite/006-dispatch.sql"),
         include_str!("sqlite/007-inbox.sql"),
     ],

@@ -36,6 +36,7 @@ pub mod versions;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+pub use cassandra::certificates::{CA_FILE, CLIENT_FILES};
 pub use error::{Context, Error, Result};
 pub use instance::{Instance, clear_failed, sweep_private};
 pub use java::java17;

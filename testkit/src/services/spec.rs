@@ -237,6 +237,20 @@ impl Spec {
         self.set("authenticator", "PasswordAuthenticator").set("authorizer", "CassandraAuthorizer")
     }
 
+    /// Cassandra: speak TLS only, with certificates of its own (see [`super::CA_FILE`]); and, if
+    /// `require_client` says so, only to clients that show one too.
+    #[must_use]
+    pub fn with_tls(self, require_client: bool) -> Self {
+        let options = super::cassandra::certificates::options(require_client);
+        self.set("client_encryption_options", &options)
+    }
+
+    /// Cassandra 4.1 and later: the second variant of Paxos, with fewer round trips.
+    #[must_use]
+    pub fn paxos_v2(self) -> Self {
+        self.set("paxos_variant", "v2")
+    }
+
     /// Where port numbers are searched for: private instances stay clear of the shared ones, so
     /// that those keep the numbers people remember.
     pub(super) fn private_port(preferred: u16) -> u16 {

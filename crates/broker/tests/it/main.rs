@@ -5,3 +5,5 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod conformance;
+#[cfg(feature = "service-tests")]
+mod kafka;

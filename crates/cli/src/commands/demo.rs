@@ -13,14 +13,12 @@ mod shown;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::task::Poll;
 
 use helenus::backend::{BrokerUrl, StoreUrl};
 use helenus::broker::Broker as _;
 use helenus::{Broker, Failure, Kind, Ports, Store};
 use helenus_server::{Board, serve};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::Demo;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
+use crate::signals::Interruption;
 
 use pipeline::{Counters, PARTITIONS, Part, Run};
 
@@ -96,38 +95,6 @@ async fn watched(
     let board = board.borrow();
     report(&board, output);
     Ok(if board.passed() { Outcome::Done } else { Outcome::ChecksFailed })
-}
-
-/// The signals that ask a program to end, heard from the moment this is made.
-struct Interruption {
-    signals: Vec<(&'static str, Signal)>,
-}
-
-impl Interruption {
-    fn listen() -> Result<Self, Failed> {
-        let kinds = [
-            ("Ctrl-C", SignalKind::interrupt()),
-            ("SIGTERM", SignalKind::terminate()),
-            ("SIGHUP", SignalKind::hangup()),
-        ];
-        let listening = kinds.into_iter().map(|(name, kind)| Ok((name, signal(kind)?)));
-        let signals = listening.collect::<Result<_, _>>();
-        let signals = signals.map_err(Failed::system("listen for signals", "try again"))?;
-        Ok(Interruption { signals })
-    }
-
-    /// Waits for one of them, and names it.
-    async fn heard(mut self) -> &'static str {
-        std::future::poll_fn(|context| {
-            for (name, signal) in &mut self.signals {
-                if signal.poll_recv(context).is_ready() {
-                    return Poll::Ready(*name);
-                }
-            }
-            Poll::Pending
-        })
-        .await
-    }
 }
 
 #[derive(Debug, thiserror::Error)]

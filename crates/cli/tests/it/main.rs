@@ -7,6 +7,8 @@ mod browser;
 mod configuration;
 mod demo;
 mod events;
+mod relay;
+mod segments;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -5,6 +5,7 @@
 
 mod damage;
 mod ddl;
+mod events;
 mod fixtures;
 mod real;
 mod tail;

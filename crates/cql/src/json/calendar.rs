@@ -21,7 +21,7 @@ pub(super) fn timestamp(milliseconds: i64) -> String {
 }
 
 /// `2026-11-15`; years are astronomical, with a sign below 0 and beyond 9999.
-pub(super) fn date(days: i64) -> String {
+pub(crate) fn date(days: i64) -> String {
     let (year, month, day) = civil(days);
     let sign = match year {
         ..0 => "-",
@@ -64,6 +64,24 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
     let of_day = ((hour * 60 + minute) * 60 + second) * 1000 + milliseconds;
     let days = sound.then(|| days(year, month, day))?;
     days.checked_mul(MILLISECONDS_PER_DAY)?.checked_add(of_day)
+}
+
+/// Reads a date as [`date`] prints it, years 0 to 9999: days since 1970.
+pub(crate) fn parse_date(text: &str) -> Option<i64> {
+    let [year, month, day] = numbers(text.split('-'))?;
+    let sound = year <= 9999 && (1..=12).contains(&month) && (1..=31).contains(&day);
+    sound.then(|| days(year, month, day))
+}
+
+/// Reads a time of day with up to nine decimals: nanoseconds since midnight.
+pub(crate) fn parse_time(text: &str) -> Option<i64> {
+    let (time, fraction) = text.split_once('.')?;
+    let [hour, minute, second] = numbers(time.split(':'))?;
+    let [decimals] = numbers(std::iter::once(fraction))?;
+    let width = u32::try_from(fraction.len()).ok().filter(|width| *width <= 9)?;
+    let sound = hour < 24 && minute < 60 && second < 60;
+    let seconds = (hour * 60 + minute) * 60 + second;
+    sound.then(|| seconds * 1_000_000_000 + decimals * 10_i64.pow(9 - width))
 }
 
 fn numbers<'a, const N: usize>(parts: impl Iterator<Item = &'a str>) -> Option<[i64; N]> {

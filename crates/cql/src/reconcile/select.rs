@@ -15,7 +15,6 @@ use crate::schema::{Column, Layout, Table};
 use crate::token::Token;
 use crate::update::{Deletion, Seconds};
 use crate::value::Value;
-use crate::wire::Reader;
 
 /// An iterator over rows; see [`TableState::select`].
 #[derive(Debug)]
@@ -138,12 +137,10 @@ impl View<'_> {
     /// The opening brace and the partition key.
     fn key(&self, key: &[u8]) -> Result<String, Error> {
         let mut out = String::from("{");
-        let mut reader = Reader::new(key);
-        let single = self.table.partition_key.len() == 1;
-        for column in &self.table.partition_key {
-            let part = if single { Some(key) } else { key_part(&mut reader) };
+        let parts = self.table.key_parts(key).ok_or(Error::Key)?;
+        for (column, part) in self.table.partition_key.iter().zip(parts) {
             field(&column.name, &mut out);
-            write_value(column, part.ok_or(Error::Key)?, &mut out)?;
+            write_value(column, part, &mut out)?;
         }
         Ok(out)
     }
@@ -242,13 +239,6 @@ struct Shown {
 /// The value column that compact tables of nothing but a key keep is not shown.
 fn is_shown(column: &Column) -> bool {
     *column.ty != CqlType::Empty
-}
-
-fn key_part<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
-    let length = reader.u16().ok()?;
-    let part = reader.take(usize::from(length)).ok()?;
-    reader.u8().ok()?;
-    Some(part)
 }
 
 fn write_value(column: &Column, bytes: &[u8], out: &mut String) -> Result<(), Error> {

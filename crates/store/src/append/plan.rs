@@ -11,7 +11,8 @@ use helenus_model::{
 };
 
 use crate::Ports;
-use crate::contract::{Append, AppendError, InvalidAppend};
+use crate::contract::{Append, AppendError, Extent, InvalidAppend};
+use crate::retention::Place;
 
 /// What an event store takes at once, and for how long it remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,9 @@ pub(crate) struct Plan {
     pub(crate) stream_id: StreamId,
     pub(crate) expected: Expected,
     pub(crate) operation_id: OperationId,
+    /// The id was made for this append: nobody can have sent it before.
+    #[cfg(feature = "sqlite")]
+    pub(crate) is_first_sent: bool,
     pub(crate) age: Age,
     pub(crate) content_hash: ContentHash,
     pub(crate) appended_at: Timestamp,
@@ -97,6 +101,8 @@ impl Plan {
         check(&append)?;
         let bytes = size(&append);
         let now = ports.clock.now();
+        #[cfg(feature = "sqlite")]
+        let is_first_sent = append.operation_id.is_none();
         let operation_id = append
             .operation_id
             .unwrap_or_else(|| OperationId::generate(&*ports.clock, &*ports.random));
@@ -106,6 +112,8 @@ impl Plan {
             stream_id: append.stream_id,
             expected: append.expected,
             operation_id,
+            #[cfg(feature = "sqlite")]
+            is_first_sent,
             age: Age::of(operation_id, now, bounds.operation_window),
             content_hash,
             appended_at: now,
@@ -187,11 +195,12 @@ impl Plan {
         Ok(Span { first, last })
     }
 
-    /// The versions of this append's events, if they end at `last`.
-    pub(crate) fn ending_at(&self, last: Version) -> Option<Span> {
-        let count = i64::try_from(self.events.len()).ok()?;
-        let first = Version::new(last.as_i64().checked_sub(count)?.checked_add(1)?)?;
-        Some(Span { first, last })
+    /// Whether its events may have been written and dropped since. Nothing is left to tell it by
+    /// then: its id does not say that it is new.
+    pub(crate) fn may_have_been_dropped(&self, extent: Option<Extent>) -> bool {
+        let (Some(head), Some(extent)) = (self.expected_head(), extent) else { return false };
+        let first = head.map_or(Version::FIRST, Version::next);
+        self.age == Age::Undated && extent.place(first) == Place::Dropped
     }
 
     pub(crate) fn expired(&self) -> AppendError {

@@ -1,8 +1,8 @@
 //! What a stream remembers of an operation, and what follows for whoever sends it again.
 
-use helenus_model::{ContentHash, OperationId, Version};
+use helenus_model::{ContentHash, OperationId};
 
-use super::Plan;
+use super::{Plan, Span};
 use crate::contract::{AppendError, Appended};
 
 /// What is stored of an operation.
@@ -15,8 +15,8 @@ pub(crate) struct Memory {
 /// What became of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Its events end at `last`.
-    Applied { last: Version, content_hash: Option<ContentHash> },
+    /// Its events have these versions.
+    Applied { span: Span, content_hash: Option<ContentHash> },
     /// It never will be applied.
     Cancelled,
 }
@@ -30,12 +30,10 @@ impl Plan {
         }
         match &memory.state {
             State::Cancelled => Err(AppendError::Cancelled { operation_id }),
-            State::Applied { last, content_hash } => match self.ending_at(*last) {
-                Some(span) if *content_hash == Some(self.content_hash) => {
-                    Ok(Appended::AlreadyApplied { first: span.first, last: span.last })
-                }
-                _ => Err(AppendError::OperationMismatch { operation_id }),
-            },
+            State::Applied { span, content_hash } if *content_hash == Some(self.content_hash) => {
+                Ok(Appended::AlreadyApplied { first: span.first, last: span.last })
+            }
+            State::Applied { .. } => Err(AppendError::OperationMismatch { operation_id }),
         }
     }
 }

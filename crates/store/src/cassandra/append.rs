@@ -12,10 +12,11 @@ use super::classify::{read_error, request_error};
 use super::rows::{Answer, ConditionRow, answer, condition_rows};
 use super::session::Link;
 use super::values::{Values, operation_row};
-use super::{CassandraStore, Error, group};
+use super::{CassandraStore, Error, archive, group};
 use crate::Ports;
 use crate::append::{Age, Memory, Plan, Span, State};
 use crate::contract::{AppendError, Appended};
+use crate::retention::Place;
 
 /// What the rows of a stream say about an append.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ async fn start(
     // A node answers a larger one with a time-out, as if it might have been applied.
     plan.fits(link.append_bytes_max)?;
     if plan.age == Age::Old {
-        return settle_old(link, plan).await;
+        return settle_old(store, plan).await;
     }
     // A declared version is checked against the head as it is, not as a group assumes it.
     if plan.expected_head().is_none() && !plan.declares_versions() {
@@ -94,7 +95,7 @@ pub(super) async fn alone(
             Ok(Answer::Refused(rows)) => match verdict(plan, &rows) {
                 Ok(Verdict::Settled(outcome)) => return outcome,
                 Ok(Verdict::Head(actual)) if plan.expected_head().is_some() => {
-                    return conflict(link, plan, actual).await;
+                    return conflict(store, plan, actual).await;
                 }
                 Ok(Verdict::Head(actual)) => head = Some(actual),
                 Err(error) => return Err(giving_up(plan, lost, error)),
@@ -182,13 +183,13 @@ async fn look(link: &Link, plan: &Plan) -> Result<Verdict, Error> {
 /// The caller named a head that is not the stream's. An operation whose id does not say how old
 /// it is may have been applied so long ago that only its events remember it.
 async fn conflict(
-    link: &Link,
+    store: &CassandraStore,
     plan: &Plan,
     actual: Option<Version>,
 ) -> Result<Appended, AppendError> {
     if plan.age == Age::Undated
         && let Some(outcome) =
-            settle_by_events(link, plan).await.map_err(|error| unknown(plan, error))?
+            settle_by_events(store, plan).await.map_err(|error| unknown(plan, error))?
     {
         return outcome;
     }
@@ -196,30 +197,38 @@ async fn conflict(
 }
 
 /// An operation too old to be sent: it is known by its row or its events, or refused.
-async fn settle_old(link: &Link, plan: &Plan) -> Result<Appended, AppendError> {
+async fn settle_old(store: &CassandraStore, plan: &Plan) -> Result<Appended, AppendError> {
+    let link = store.link().await.map_err(backend)?;
     if let Verdict::Settled(outcome) = look(link, plan).await.map_err(backend)? {
         return outcome;
     }
-    match settle_by_events(link, plan).await.map_err(backend)? {
+    match settle_by_events(store, plan).await.map_err(backend)? {
         Some(outcome) => outcome,
         None => Err(plan.expired()),
     }
 }
 
-/// The outcome, if the event after the expected head was written by this very operation.
+/// The outcome, if the event after the expected head was written by this very operation; or if
+/// that event was dropped, and nobody can tell any more.
 async fn settle_by_events(
-    link: &Link,
+    store: &CassandraStore,
     plan: &Plan,
 ) -> Result<Option<Result<Appended, AppendError>>, Error> {
     let Some(head) = plan.expected_head() else { return Ok(None) };
     let Ok(span) = plan.place(head) else { return Ok(None) };
     let first = span.first.as_i64();
-    let found = rows(link, &plan.stream_id, [first, first]).await?;
-    let Some(row) = found.first() else { return Ok(None) };
-    if row.operation_id != Some(plan.operation_id.as_uuid()) {
-        return Ok(None);
+    let mut found = rows(store.link().await?, &plan.stream_id, [first, 0]).await?;
+    let head = found.iter().position(|row| row.stream_version == Some(0));
+    let extent = head.map(|index| found.swap_remove(index).extent()).transpose()?;
+    let is_archived = extent.is_some_and(|extent| extent.place(span.first) == Place::Archived);
+    if found.is_empty() && is_archived {
+        found = archive::operation_at(store, &plan.stream_id, span.first).await?;
     }
-    let state = State::Applied { last: span.last, content_hash: row.hash() };
+    let own = found.first().filter(|row| row.operation_id == Some(plan.operation_id.as_uuid()));
+    let Some(row) = own else {
+        return Ok(plan.may_have_been_dropped(extent).then(|| Err(plan.expired())));
+    };
+    let state = State::Applied { span, content_hash: row.hash() };
     let memory = Memory { operation_id: plan.operation_id, state };
     Ok(Some(plan.settle(&memory)))
 }

@@ -146,7 +146,7 @@ impl Failure for Error {
                 "configure that number, or change it with `helenus outbox reshard`"
             }
             Error::Refused { .. } => {
-                "check the user's permissions on the keyspace, and the tables in it"
+                "grant the user the permission that is named, or mend the tables"
             }
             Error::Unavailable { .. } => "check the nodes' state, then try again",
             Error::Late { .. } => "try again, or allow more time",

@@ -119,7 +119,7 @@ impl SerialConsistency {
         }
     }
 
-    /// The level of a read that sees every round that was decided.
+    /// The level of a read that finishes what is under way first.
     pub(super) fn read_level(self) -> scylla::statement::Consistency {
         use scylla::statement::Consistency as Level;
         match self {
@@ -141,6 +141,8 @@ impl SerialConsistency {
 pub(super) struct Names {
     pub(super) keyspace: String,
     pub(super) events: String,
+    pub(super) archive: String,
+    pub(super) snapshots: String,
     pub(super) settings: String,
     prefix: String,
 }
@@ -163,9 +165,16 @@ impl Names {
             }
         }
         let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        // Two tables of events in one keyspace have an archive and snapshots each.
+        let beside = |name: &str| match &options.events_table {
+            None => format!("{prefix}event_{name}"),
+            Some(table) => format!("{table}_{name}"),
+        };
         Ok(Names {
             keyspace: checked("keyspace", keyspace, word)?,
             events: checked("table", &options.events_table.clone().unwrap_or_else(usual), word)?,
+            archive: checked("table", &beside("archive"), word)?,
+            snapshots: checked("table", &beside("snapshots"), word)?,
             settings: checked("table", &format!("{prefix}settings"), word)?,
             // The longest name there is must fit.
             prefix: checked("table", &format!("{prefix}outbox_pending_dispatch"), word)
@@ -175,7 +184,12 @@ impl Names {
 
     /// The table of events, as statements name it.
     pub(super) fn events(&self) -> String {
-        format!("\"{}\".\"{}\"", self.keyspace, self.events)
+        self.quoted(&self.events)
+    }
+
+    /// A table, as statements name it.
+    pub(super) fn quoted(&self, table: &str) -> String {
+        format!("\"{}\".\"{table}\"", self.keyspace)
     }
 
     /// A table's name with the prefix.
@@ -190,7 +204,7 @@ impl Names {
 
     /// The table of settings, as statements name it.
     pub(super) fn settings(&self) -> String {
-        format!("\"{}\".\"{}\"", self.keyspace, self.settings)
+        self.quoted(&self.settings)
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use helenus_model::backend::{Endpoint, Reached, Unreachable};
 
 use super::session::{REMEDY, connect};
-use super::{Error, Options};
+use super::tables::setting;
+use super::{Error, Options, Session};
 
 /// Asks a node for its release and its cluster, within `timeout`.
 pub async fn probe(
@@ -29,8 +30,22 @@ async fn ask(
     let query = "SELECT release_version, cluster_name, data_center FROM system.local";
     let answer = session.query_unpaged(query, ()).await?.into_rows_result()?;
     let (release, cluster, data_center) = answer.single_row::<(String, String, String)>()?;
+    let paxos = paxos(&session).await;
     Ok(Reached {
         product: format!("Apache Cassandra {release}"),
-        detail: format!("cluster {cluster}, data centre {data_center}"),
+        detail: format!("cluster {cluster}, data centre {data_center}{paxos}"),
     })
+}
+
+/// Which variant of Paxos the node runs, and the better one; nothing where it does not say, which
+/// is before 4.1 or without the permission to read its settings.
+async fn paxos(session: &Session) -> &'static str {
+    match setting(session, "paxos_variant").await.as_deref() {
+        Some("v1") => {
+            ", Paxos v1: with `paxos_variant: v2` in every node's cassandra.yaml appends take \
+             fewer round trips"
+        }
+        Some("v2") => ", Paxos v2",
+        _ => "",
+    }
 }

@@ -1,15 +1,20 @@
 //! Reading streams page by page; the driver fetches the next page while this one is read.
+//!
+//! Each version must follow the one before. Where it does not, events were retired under the
+//! reader: the head says whether it goes on from the archive or has to end.
 
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use helenus_model::limits::EVENT_PAGE_MAX;
 use helenus_model::{RecordedEvent, StreamId, Version};
 use scylla::client::pager::{NextRowError, TypedRowStream};
 
+use super::append::pause;
+use super::archive::{self, Head};
 use super::classify::page_error;
 use super::rows::EventRow;
 use super::{CassandraStore, Error};
-use crate::continuity::Continuity;
-use crate::contract::{self, Direction, ReadError, ReadEvents, StreamHead};
+use crate::contract::{self, Direction, Extent, ReadError, ReadEvents, StreamHead};
+use crate::retention::Place;
 
 /// The events asked for.
 pub(super) fn events(
@@ -22,46 +27,144 @@ pub(super) fn events(
     })
 }
 
+/// Times a version that should be there is looked for again.
+const LOOKS_MAX: u32 = 5;
+
 struct Reader {
     store: CassandraStore,
-    rows: Option<TypedRowStream<EventRow>>,
-    remaining: u64,
-    continuity: Continuity,
     read: ReadEvents,
+    /// The version that comes next; backward it is not known before the first was found.
+    next: Option<Version>,
+    remaining: u64,
+    source: Source,
+    looks: u32,
+}
+
+/// Where the next event comes from.
+enum Source {
+    /// The stream, which is to be opened at the next version.
+    Stream,
+    Rows(TypedRowStream<EventRow>),
+    /// One partition of the archive, and where the stream's events were when it was opened.
+    Archive(TypedRowStream<EventRow>, Extent),
+    End,
 }
 
 impl Reader {
     fn new(store: CassandraStore, read: ReadEvents) -> Self {
-        let continuity = Continuity::new(read.direction, read.from);
+        let next = match read.direction {
+            Direction::Forward => Some(read.from.unwrap_or(Version::FIRST)),
+            Direction::Backward => None,
+        };
         let remaining = read.limit.unwrap_or(u64::MAX);
-        Reader { store, rows: None, remaining, continuity, read }
+        Reader { store, read, next, remaining, source: Source::Stream, looks: 0 }
     }
 
     async fn next(&mut self) -> Result<Option<RecordedEvent>, ReadError> {
-        if self.remaining == 0 {
-            return Ok(None);
-        }
-        let rows = match &mut self.rows {
-            Some(rows) => rows,
-            None => {
-                let opened = Box::pin(open(&self.store, &self.read)).await.map_err(backend)?;
-                self.rows.insert(opened)
+        while self.remaining > 0 {
+            let row = match &mut self.source {
+                Source::End => return Ok(None),
+                Source::Stream => {
+                    let rows = Box::pin(open(&self.store, &self.read, self.next)).await;
+                    self.source = Source::Rows(rows.map_err(backend)?);
+                    continue;
+                }
+                Source::Rows(rows) | Source::Archive(rows, _) => rows.try_next().await,
+            };
+            match row.map_err(|error| backend(row_error(error)))? {
+                Some(row) if self.is_next(&row) => return self.give(row).map(Some),
+                Some(row) => {
+                    // Backward, the first row found says where the stream ends.
+                    self.next = self.next.or(Version::new(row.number()));
+                    Box::pin(self.look()).await?;
+                }
+                None => Box::pin(self.rows_ended()).await?,
             }
-        };
-        let Some(row) = rows.try_next().await.map_err(|error| backend(row_error(error)))? else {
-            self.continuity.end()?;
-            return Ok(None);
-        };
+        }
+        Ok(None)
+    }
+
+    fn is_next(&self, row: &EventRow) -> bool {
+        !row.is_emptied() && self.next.is_none_or(|next| next.as_i64() == row.number())
+    }
+
+    fn give(&mut self, row: EventRow) -> Result<RecordedEvent, ReadError> {
         let event = row.into_event(&self.read.stream_id).map_err(backend)?;
-        self.continuity.step(event.version)?;
+        self.looks = 0;
         self.remaining -= 1;
-        Ok(Some(event))
+        self.next = match self.read.direction {
+            Direction::Forward => Some(event.version.next()),
+            Direction::Backward => Version::new(event.version.as_i64() - 1),
+        };
+        if self.next.is_none() {
+            self.source = Source::End;
+        }
+        Ok(event)
+    }
+
+    /// There are no more rows where they came from.
+    async fn rows_ended(&mut self) -> Result<(), ReadError> {
+        match (&self.source, self.read.direction) {
+            // The last event's row is always there: behind the last row nothing was truncated.
+            (Source::Rows(_), Direction::Forward) => self.source = Source::End,
+            (Source::Archive(_, extent), direction) => {
+                let (extent, next) = (*extent, self.next.unwrap_or(Version::FIRST));
+                match (extent.place(next), direction) {
+                    (Place::Archived, _) => self.open_archive(next, extent).await?,
+                    (Place::Live | Place::Beyond, Direction::Forward) => {
+                        self.source = Source::Stream;
+                    }
+                    _ => self.look().await?,
+                }
+            }
+            _ => self.look().await?,
+        }
+        Ok(())
+    }
+
+    /// The next version is not where it was looked for: asks the head where it is.
+    async fn look(&mut self) -> Result<(), ReadError> {
+        self.looks += 1;
+        let head = archive::head(&self.store, &self.read.stream_id).await.map_err(backend)?;
+        let Some(Head { extent, .. }) = head else {
+            self.source = Source::End;
+            return Ok(());
+        };
+        let wanted = self.next.or(self.read.from).unwrap_or(extent.head);
+        let next = match self.read.direction {
+            Direction::Forward => wanted,
+            Direction::Backward => wanted.min(extent.head),
+        };
+        self.next = Some(next);
+        match extent.place(next) {
+            Place::Dropped => return Err(ReadError::Truncated { first: extent.archived_from }),
+            Place::Beyond => self.source = Source::End,
+            Place::Archived if self.looks <= LOOKS_MAX => self.open_archive(next, extent).await?,
+            Place::Live if self.looks <= LOOKS_MAX => self.source = Source::Stream,
+            Place::Archived | Place::Live => {
+                let stream_id = &self.read.stream_id;
+                let message = format!("stream {stream_id}: version {next} is missing");
+                return Err(backend(Error::corrupt(message)));
+            }
+        }
+        if self.looks > 1 {
+            pause(&self.store.ports, self.looks).await;
+        }
+        Ok(())
+    }
+
+    async fn open_archive(&mut self, next: Version, extent: Extent) -> Result<(), ReadError> {
+        let (stream_id, direction) = (&self.read.stream_id, self.read.direction);
+        let rows = archive::events(&self.store, stream_id, direction, next, extent).await;
+        self.source = Source::Archive(rows.map_err(backend)?, extent);
+        Ok(())
     }
 }
 
 async fn open(
     store: &CassandraStore,
     read: &ReadEvents,
+    next: Option<Version>,
 ) -> Result<TypedRowStream<EventRow>, Error> {
     let link = store.link().await?;
     let (statement, end) = match read.direction {
@@ -72,7 +175,7 @@ async fn open(
     let wanted = u32::try_from(read.limit.unwrap_or(u64::MAX)).unwrap_or(u32::MAX);
     let page = i32::try_from(wanted.clamp(1, EVENT_PAGE_MAX)).unwrap_or(1);
     statement.set_page_size(page);
-    let values = (read.stream_id.as_str(), read.from.map_or(end, Version::as_i64));
+    let values = (read.stream_id.as_str(), next.or(read.from).map_or(end, Version::as_i64));
     let pager = link.session.execute_iter(statement, values).await.map_err(page_error)?;
     pager.rows_stream().map_err(|error| Error::corrupt(error.to_string()))
 }

@@ -6,15 +6,16 @@
 use futures_util::TryStreamExt;
 use helenus_model::limits::{APPEND_ATTEMPTS_MAX, APPEND_DEADLINE};
 use helenus_model::{Failure, OperationId, StreamId, Version};
+use scylla::client::pager::TypedRowStream;
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use super::append::{pause, ttl};
 use super::classify::{page_error, request_error};
+use super::read::row_error;
 use super::rows::{Answer, answer};
 use super::session::Link;
 use super::values::operation_row;
-use super::{CassandraStore, Error};
+use super::{CassandraStore, Error, archive};
 use crate::append::{Age, Memory, Span, State};
 use crate::contract::{AppendError, Resolved};
 
@@ -34,19 +35,14 @@ pub(super) async fn resolve(
         return Err(AppendError::OperationIdTaken { operation_id });
     }
     let found = match memory.state {
-        State::Applied { last, .. } => {
-            let first = first_of(link, stream_id, operation_id, last).await.map_err(named)?;
-            Some(Span { first, last })
-        }
+        State::Applied { span, .. } => Some(span),
         // The row of an operation that may be older than the window says nothing: it may have
         // expired, and this one be the cancellation's alone.
         State::Cancelled => {
             let (now, window) = (store.ports.clock.now(), store.bounds().operation_window);
             match Age::of(operation_id, now, window) {
                 Age::Fresh => None,
-                Age::Old | Age::Undated => {
-                    events_of(link, stream_id, operation_id).await.map_err(named)?
-                }
+                Age::Old | Age::Undated => by_events(store, stream_id, operation_id).await?,
             }
         }
     };
@@ -90,26 +86,25 @@ async fn cancel(
     Err(failure.unwrap_or_else(|| Error::corrupt("a cancellation was never sent")))
 }
 
-/// The first of an operation's events, given its last: they stand side by side.
-async fn first_of(
-    link: &Link,
+/// The versions of an operation's events that are left, in the stream and in the archive. Where
+/// none is and some were dropped, nobody can tell any more.
+async fn by_events(
+    store: &CassandraStore,
     stream_id: &StreamId,
     operation_id: OperationId,
-    last: Version,
-) -> Result<Version, Error> {
-    let values = (stream_id.as_str(), last.as_i64());
-    let pager = link.session.execute_iter(link.statements.operations_down.clone(), values);
-    let pager = Box::pin(pager).await.map_err(page_error)?;
-    let rows = pager.rows_stream::<(i64, Option<Uuid>)>();
-    let mut rows = rows.map_err(|error| Error::corrupt(error.to_string()))?;
-    let mut first = last;
-    while let Some((number, operation)) = rows.try_next().await.map_err(next_error)? {
-        if operation != Some(operation_id.as_uuid()) {
-            break;
-        }
-        first = Version::new(number).unwrap_or(first);
+) -> Result<Option<Span>, AppendError> {
+    let named = |error: Error| AppendError::from_backend(operation_id, error.into());
+    let link = store.link().await.map_err(named)?;
+    // The extent second: what left the stream before is in the archive by then.
+    let live = events_of(link, stream_id, operation_id).await.map_err(named)?;
+    let head = archive::head(store, stream_id).await.map_err(named)?;
+    let Some(extent) = head.map(|head| head.extent) else { return Ok(live) };
+    let archived = archive::events_of(store, stream_id, operation_id, extent).await;
+    match (archived.map_err(named)?, live) {
+        (Some(archived), Some(live)) => Ok(Some(Span { last: live.last, ..archived })),
+        (None, None) if extent.has_dropped() => Err(AppendError::OperationExpired { operation_id }),
+        (archived, live) => Ok(archived.or(live)),
     }
-    Ok(first)
 }
 
 /// The versions of an operation's events, found by looking at every one of the stream.
@@ -122,16 +117,17 @@ async fn events_of(
     let pager = link.session.execute_iter(link.statements.operation_events.clone(), values);
     let pager = Box::pin(pager).await.map_err(page_error)?;
     let rows = pager.rows_stream::<(i64,)>();
-    let mut rows = rows.map_err(|error| Error::corrupt(error.to_string()))?;
+    let rows = rows.map_err(|error| Error::corrupt(error.to_string()))?;
+    span_of(rows).await
+}
+
+/// The first and the last of the versions.
+pub(super) async fn span_of(mut rows: TypedRowStream<(i64,)>) -> Result<Option<Span>, Error> {
     let mut found: Option<Span> = None;
-    while let Some((number,)) = rows.try_next().await.map_err(next_error)? {
+    while let Some((number,)) = rows.try_next().await.map_err(row_error)? {
         let Some(last) = Version::new(number) else { continue };
         let first = found.map_or(last, |span| span.first);
         found = Some(Span { first, last });
     }
     Ok(found)
-}
-
-fn next_error(error: scylla::client::pager::NextRowError) -> Error {
-    Error::Unavailable { what: "read", source: Box::new(error) }
 }

@@ -9,7 +9,8 @@ use scylla::value::{CqlTimestamp, CqlValue, Row};
 use uuid::Uuid;
 
 use super::Error;
-use crate::append::{Memory, State};
+use crate::append::{Memory, Span, State};
+use crate::contract::Extent;
 
 /// What came back from a conditional statement.
 #[derive(Debug)]
@@ -24,7 +25,10 @@ pub(super) enum Answer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConditionRow {
     pub(super) stream_version: Option<i64>,
+    pub(super) first_version: Option<i64>,
     pub(super) head_version: Option<i64>,
+    pub(super) truncated_before: Option<i64>,
+    pub(super) archived_from: Option<i64>,
     pub(super) operation_id: Option<Uuid>,
     pub(super) operation_state: Option<String>,
     pub(super) content_hash: Option<Vec<u8>>,
@@ -35,15 +39,27 @@ pub(super) struct ConditionRow {
 impl ConditionRow {
     /// A head's version.
     pub(super) fn head(&self) -> Result<Version, Error> {
-        let number = self.head_version.unwrap_or(0);
-        Version::new(number).ok_or_else(|| Error::corrupt(format!("a head of version {number}")))
+        version("a head", self.head_version.unwrap_or(0))
+    }
+
+    /// Where a head says that the events are.
+    pub(super) fn extent(&self) -> Result<Extent, Error> {
+        Ok(Extent {
+            archived_from: version("the archive", self.archived_from.unwrap_or(1))?,
+            truncated_before: version("a truncation", self.truncated_before.unwrap_or(1))?,
+            head: self.head()?,
+        })
     }
 
     /// An operation row's content.
     pub(super) fn memory(&self) -> Result<Memory, Error> {
         let operation_id = self.operation_id.ok_or_else(|| Error::corrupt("no operation id"))?;
         let state = match self.operation_state.as_deref() {
-            Some("applied") => State::Applied { last: self.head()?, content_hash: self.hash() },
+            Some("applied") => {
+                let first = version("an operation", self.first_version.unwrap_or(0))?;
+                let span = Span { first, last: self.head()? };
+                State::Applied { span, content_hash: self.hash() }
+            }
             Some("cancelled") => State::Cancelled,
             other => return Err(Error::corrupt(format!("operation {operation_id} is {other:?}"))),
         };
@@ -53,6 +69,10 @@ impl ConditionRow {
     pub(super) fn hash(&self) -> Option<ContentHash> {
         self.content_hash.as_deref().and_then(ContentHash::from_bytes)
     }
+}
+
+fn version(what: &str, number: i64) -> Result<Version, Error> {
+    Version::new(number).ok_or_else(|| Error::corrupt(format!("{what} has version {number}")))
 }
 
 /// Reads the answer to a conditional statement.
@@ -87,7 +107,12 @@ fn by_name(result: QueryResult) -> Result<Vec<(ConditionRow, bool)>, Error> {
             match (*name, value) {
                 ("[applied]", Some(CqlValue::Boolean(is))) => applied = is,
                 ("stream_version", Some(CqlValue::BigInt(is))) => found.stream_version = Some(is),
+                ("first_version", Some(CqlValue::BigInt(is))) => found.first_version = Some(is),
                 ("head_version", Some(CqlValue::BigInt(is))) => found.head_version = Some(is),
+                ("truncated_before", Some(CqlValue::BigInt(is))) => {
+                    found.truncated_before = Some(is);
+                }
+                ("archived_from", Some(CqlValue::BigInt(is))) => found.archived_from = Some(is),
                 ("operation_id", Some(CqlValue::Uuid(is))) => found.operation_id = Some(is),
                 ("operation_state", Some(CqlValue::Text(is))) => found.operation_state = Some(is),
                 ("content_hash", Some(CqlValue::Blob(is))) => found.content_hash = Some(is),
@@ -120,6 +145,15 @@ pub(super) struct EventRow {
 }
 
 impl EventRow {
+    pub(super) fn number(&self) -> i64 {
+        self.stream_version
+    }
+
+    /// Whether the event was dropped, and its row stands only for where the stream ends.
+    pub(super) fn is_emptied(&self) -> bool {
+        self.event_type.is_none() && self.content_type.is_none()
+    }
+
     /// The event; a row that lacks what every append writes is damaged.
     pub(super) fn into_event(self, stream_id: &StreamId) -> Result<RecordedEvent, Error> {
         let number = self.stream_version;

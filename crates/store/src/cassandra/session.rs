@@ -7,15 +7,15 @@ use helenus_model::backend::Endpoint;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use scylla::policies::load_balancing::DefaultPolicy;
 use secrecy::ExposeSecret;
 use tokio::sync::{OnceCell, watch};
 
+use super::annex::Annex;
 use super::group::Groups;
 use super::messages::Messages;
 use super::options::Names;
 use super::statements::Statements;
-use super::{Error, Options, tables};
+use super::{Error, Options, routing, tables};
 use crate::Ports;
 use crate::append::Bounds;
 
@@ -51,6 +51,7 @@ struct Shared {
     options: Options,
     names: Names,
     link: OnceCell<Link>,
+    annex: OnceCell<Annex>,
     groups: Arc<Groups>,
     messages: OnceCell<Messages>,
     /// Sends whenever this process has staged a message.
@@ -90,9 +91,9 @@ impl CassandraStore {
     }
 
     fn on(source: Source, names: Names, options: Options, ports: Ports) -> Self {
-        let (link, groups) = (OnceCell::new(), Arc::default());
+        let (link, annex, groups) = (OnceCell::new(), OnceCell::new(), Arc::default());
         let (messages, woken) = (OnceCell::new(), watch::Sender::new(0));
-        let shared = Shared { source, options, names, link, groups, messages, woken };
+        let shared = Shared { source, options, names, link, annex, groups, messages, woken };
         CassandraStore { shared: Arc::new(shared), ports }
     }
 
@@ -100,6 +101,13 @@ impl CassandraStore {
     /// the next one tries again.
     pub(super) async fn link(&self) -> Result<&Link, Error> {
         self.shared.link.get_or_try_init(|| Box::pin(self.shared.open())).await
+    }
+
+    /// The session, and what snapshots and archive need beyond it.
+    pub(super) async fn annex(&self) -> Result<(&Link, &Annex), Error> {
+        let (link, shared) = (self.link().await?, &self.shared);
+        let open = || Box::pin(Annex::open(&link.session, &shared.names, &shared.options));
+        Ok((link, shared.annex.get_or_try_init(open).await?))
     }
 
     /// The messaging tables, made and prepared by whoever needs them first.
@@ -188,16 +196,11 @@ pub(super) async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Se
     builder.build().await.map_err(|error| failed(Box::new(error)))
 }
 
-/// Requests go to a replica of their partition, in the local data centre where one is named.
 fn profile(options: &Options) -> ExecutionProfile {
-    let mut policy = DefaultPolicy::builder().token_aware(true);
-    if let Some(name) = &options.local_dc {
-        policy = policy.prefer_datacenter(name.clone()).permit_dc_failover(true);
-    }
     ExecutionProfile::builder()
         .consistency(options.consistency.level())
         .serial_consistency(Some(options.serial_consistency.level()))
         .request_timeout(Some(options.request_timeout))
-        .load_balancing_policy(policy.build())
+        .load_balancing_policy(routing::spread(options))
         .build()
 }

@@ -71,20 +71,25 @@ pub(super) async fn change(session: &Session, cql: String) -> Result<(), Error> 
 
 /// The largest mutation the node takes, less what Paxos adds to it; `None` where it does not say.
 pub(super) async fn mutation_bytes_max(session: &Session) -> Option<usize> {
-    let query = "SELECT value FROM system_views.settings WHERE name = 'max_mutation_size_in_kb'";
-    let answer = Box::pin(session.query_unpaged(query, ())).await.ok()?.into_rows_result().ok()?;
-    let (value,) = answer.maybe_first_row::<(Option<String>,)>().ok()??;
-    let kibibytes: usize = value?.parse().ok()?;
+    let kibibytes: usize = setting(session, "max_mutation_size_in_kb").await?.parse().ok()?;
     Some(kibibytes.saturating_mul(1024) / 8 * 7)
 }
 
-/// Makes those of `tables` (a name without its prefix, and what stands after it) that are missing.
+/// A line of the node's configuration; `None` where it does not have it or does not show it.
+pub(super) async fn setting(session: &Session, name: &str) -> Option<String> {
+    let query = "SELECT value FROM system_views.settings WHERE name = ?";
+    let asked = Box::pin(session.query_unpaged(query, (name,))).await;
+    let answer = asked.ok()?.into_rows_result().ok()?;
+    answer.maybe_first_row::<(Option<String>,)>().ok()??.0
+}
+
+/// Makes those of `tables` that are missing: a name, and what stands after it.
 pub(super) async fn make(
     session: &Session,
     names: &Names,
-    tables: &[(&str, String)],
+    tables: &[(&str, &str)],
 ) -> Result<(), Error> {
-    let wanted: Vec<String> = tables.iter().map(|(name, _)| names.plain(name)).collect();
+    let wanted: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
     let query =
         "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name IN ?";
     if count(session, query, (&names.keyspace, &wanted)).await? == tables.len() {
@@ -92,14 +97,14 @@ pub(super) async fn make(
     }
     let _turn = SCHEMA_CHANGE.lock().await;
     for (name, definition) in tables {
-        let table = names.table(name);
+        let table = names.quoted(name);
         change(session, format!("CREATE TABLE IF NOT EXISTS {table} {definition}")).await?;
     }
     Ok(())
 }
 
 /// A setting as it was first recorded: `value` now, if nobody has before.
-pub(super) async fn setting(
+pub(super) async fn recorded(
     session: &Session,
     names: &Names,
     name: &str,
@@ -153,9 +158,10 @@ fn create_events(names: &Names) -> String {
              schema_version int, content_type text, payload_bytes blob, correlation_id text,
              causation_id text, tenant_id text, metadata_json text, operation_id uuid,
              operation_state text, content_hash blob, head_version bigint,
-             truncated_before bigint, slot text,
+             truncated_before bigint, slot text, first_version bigint, archived_from bigint,
              PRIMARY KEY (stream_id, stream_version)
-         ) WITH CLUSTERING ORDER BY (stream_version ASC)",
+         ) WITH CLUSTERING ORDER BY (stream_version ASC)
+           AND speculative_retry = 'MIN(99p,50ms)'",
         names.events()
     )
 }
@@ -171,7 +177,7 @@ async fn record_serial_consistency(
     options: &Options,
 ) -> Result<(), Error> {
     let configured = options.serial_consistency.name();
-    let recorded = setting(session, names, "serial_consistency", configured).await?;
+    let recorded = recorded(session, names, "serial_consistency", configured).await?;
     if recorded == configured {
         return Ok(());
     }

@@ -36,6 +36,7 @@ impl SerializeRow for Values<'_> {
                 plan.stream_id.as_str(),
                 operation_row(plan.operation_id),
                 plan.operation_id.as_uuid(),
+                span.first.as_i64(),
                 span.last.as_i64(),
                 plan.content_hash.as_bytes().as_slice(),
                 ttl,

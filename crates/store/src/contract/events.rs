@@ -10,6 +10,7 @@ use futures_util::Stream;
 use helenus_model::{Expected, NewEvent, OperationId, StreamId, Version};
 
 use super::Error;
+pub(super) use error::backend_code;
 pub use error::{AppendError, InvalidAppend, ReadError};
 pub use read::{Direction, ReadEvents};
 

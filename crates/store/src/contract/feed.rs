@@ -10,6 +10,9 @@ use super::ReadError;
 
 /// Gives the events of every stream, each once, those of one stream in their order.
 ///
+/// Retention does not change what a reader is given, but for events that were dropped: in their
+/// place it gets [`FeedItem::Dropped`].
+///
 /// ```
 /// use futures_util::TryStreamExt;
 /// use helenus_store::contract::{Feed, FeedItem, ReadFeed};
@@ -29,6 +32,10 @@ use super::ReadError;
 ///     match item {
 ///         FeedItem::Event { position, event } => {
 ///             println!("{} {}", event.stream_id, event.event_type);
+///             checkpoint = Some(position);
+///         }
+///         FeedItem::Dropped { position, count } => {
+///             println!("{count} events are no longer there");
 ///             checkpoint = Some(position);
 ///         }
 ///         FeedItem::CaughtUp => println!("that is all for now"),
@@ -89,6 +96,13 @@ pub enum FeedItem {
         position: Position,
         /// The event.
         event: RecordedEvent,
+    },
+    /// Here were events that have been dropped for good. Archived ones are given as events.
+    Dropped {
+        /// Where the reader is once it has taken note of that.
+        position: Position,
+        /// How many they were.
+        count: u64,
     },
     /// There was nothing more when the store was last asked.
     CaughtUp,

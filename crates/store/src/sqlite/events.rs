@@ -10,7 +10,7 @@
 //! of its events and costs one index entry, which ids that sort by time append at the index's end.
 
 pub(super) mod read;
-mod write;
+pub(super) mod write;
 
 use futures_util::Stream;
 use helenus_model::{OperationId, RecordedEvent, StreamId, Version};
@@ -43,7 +43,8 @@ impl EventStore for SqliteStore {
 
     async fn version(&self, stream_id: &StreamId) -> Result<Option<Version>, Error> {
         let stream_id = stream_id.clone();
-        self.engine.read(move |db| Ok(write::head(db, &stream_id)?)).await
+        let extent = self.engine.read(move |db| write::extent(db, &stream_id)).await?;
+        Ok(extent.map(|extent| extent.head))
     }
 
     async fn resolve(
@@ -52,11 +53,13 @@ impl EventStore for SqliteStore {
         operation_id: OperationId,
     ) -> Result<Resolved, AppendError> {
         let (stream_id, now) = (stream_id.clone(), self.now());
-        let expires = now.plus(self.bounds.operation_window);
-        self.engine
-            .write(move |db| write::resolve(db, &stream_id, operation_id, now, expires))
+        let window = self.bounds.operation_window;
+        let resolved = self
+            .engine
+            .write(move |db| write::resolve(db, &stream_id, operation_id, now, window))
             .await
-            .map_err(|error| naming(operation_id, error))
+            .map_err(|error| naming(operation_id, error))?;
+        resolved.ok_or(AppendError::OperationExpired { operation_id })
     }
 
     fn streams(&self) -> impl Stream<Item = Result<StreamHead, Error>> + Send + use<> {

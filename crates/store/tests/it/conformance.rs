@@ -1,5 +1,8 @@
 //! The list of promises, and the backends they hold for.
 
+pub(crate) mod aggregates;
+#[cfg(feature = "sqlite")]
+mod consumers;
 mod dispatch;
 mod events;
 #[cfg(feature = "sqlite")]
@@ -8,6 +11,10 @@ mod inbox;
 mod leases;
 mod operations;
 mod outbox;
+mod retention;
+mod snapshots;
+#[cfg(feature = "sqlite")]
+mod subscriptions;
 mod upkeep;
 
 use std::sync::Arc;
@@ -131,6 +138,36 @@ macro_rules! conformance {
             writers_of_few_streams_get_each_version_once,
             append_and_cancel_agree_who_won,
         );
+        conformance!(@promises $setup, snapshots:
+            the_newest_snapshot_is_loaded_with_all_its_fields,
+            a_snapshot_never_changes,
+            a_snapshot_beyond_the_end_is_refused,
+            what_is_wrong_with_a_snapshot_is_said,
+            only_the_newest_are_kept,
+            savers_at_once_keep_the_newest,
+        );
+        conformance!(@promises $setup, retention:
+            archived_events_read_like_others,
+            dropped_events_are_truncated_never_skipped,
+            a_stream_without_events_keeps_its_version,
+            what_was_archived_can_be_dropped,
+            a_cut_is_by_version_count_or_age,
+            without_a_snapshot_nothing_is_retired_unless_forced,
+            a_plan_changes_nothing,
+            stopped_after_any_step_it_is_completed_later,
+            operations_are_settled_after_their_events_are_archived,
+            operations_are_not_taken_for_new_after_their_events_are_dropped,
+            a_long_stream_is_archived_in_steps,
+            retiring_beside_readers_and_writers_gives_no_gap,
+            dropping_beside_readers_and_writers_ends_them_or_gives_no_gap,
+        );
+        conformance!(@promises $setup, aggregates:
+            an_aggregate_is_its_snapshot_and_the_events_after_it,
+            snapshots_are_kept_to_their_number,
+            a_snapshot_of_another_shape_is_passed_over,
+            what_an_aggregate_does_not_know_is_an_error,
+            typed_reads_name_what_they_cannot_resolve,
+        );
     };
     (@leases $setup:path) => {
         conformance!(@promises $setup, leases:
@@ -146,6 +183,32 @@ macro_rules! conformance {
             a_feed_goes_on_after_a_position,
             a_follower_gets_what_is_appended_later,
             a_position_of_nowhere_is_refused,
+            archived_events_are_given_like_others,
+            dropped_events_are_told_of_and_numbered,
+        );
+    };
+    (@subscriptions $setup:path) => {
+        conformance!(@promises $setup, subscriptions:
+            a_subscription_keeps_its_shape,
+            a_subscription_begins_where_it_is_told,
+            only_the_owner_of_a_lane_moves_its_checkpoint,
+            a_checkpoint_moves_from_where_it_is_or_not_at_all,
+            the_slowest_is_whoever_has_most_to_read,
+            consumers_count_while_they_say_so,
+            a_parked_event_keeps_its_place_in_the_stream,
+            parked_events_are_replayed_in_order_or_discarded,
+            what_is_forgotten_is_gone,
+            nothing_is_dropped_that_a_subscription_has_yet_to_read,
+        );
+        conformance!(@promises $setup, consumers:
+            every_event_is_handled_in_its_streams_order,
+            consumers_share_the_lanes_and_take_over_from_one_that_is_gone,
+            an_owner_that_was_paused_changes_nothing_when_it_comes_back,
+            an_event_that_fails_is_retried_then_parked_with_its_stream,
+            a_replay_that_fails_again_stays_parked,
+            a_poison_event_may_be_passed_by,
+            a_handler_that_panics_has_failed,
+            a_consumer_that_is_stopped_gives_its_lanes_back,
         );
     };
     (@promises $setup:path, $area:ident: $($promise:ident),+ $(,)?) => {
@@ -171,14 +234,17 @@ async fn open_sqlite() -> Fixture<helenus_store::sqlite::SqliteStore> {
 }
 
 #[cfg(feature = "sqlite")]
-conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases);
+conformance!(sqlite, crate::conformance::open_sqlite: messages, events, feed, leases, subscriptions);
 
 #[cfg(feature = "service-tests")]
-fn open_cassandra() -> std::future::Ready<Fixture<helenus_store::cassandra::CassandraStore>> {
+async fn open_cassandra() -> Fixture<helenus_store::cassandra::CassandraStore> {
     let keyspace = crate::cassandra::Keyspace::new();
     let (ports, clock) = ports();
     let store = keyspace.store(helenus_store::cassandra::Options::default(), ports);
-    std::future::ready(Fixture { store, clock, _keep: Box::new(keyspace) })
+    // The tables first: how long a busy node takes to make them is nobody's promise.
+    let none = helenus_model::StreamId::new("none").unwrap();
+    helenus_store::contract::EventStore::version(&store, &none).await.unwrap();
+    Fixture { store, clock, _keep: Box::new(keyspace) }
 }
 
 #[cfg(feature = "service-tests")]

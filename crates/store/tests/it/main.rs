@@ -10,10 +10,18 @@ mod cassandra;
 #[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod conformance;
 #[cfg(feature = "service-tests")]
+mod gate;
+#[cfg(feature = "service-tests")]
 mod grouping;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod model;
 #[cfg(feature = "service-tests")]
 mod proxy;
+#[cfg(feature = "service-tests")]
+mod racing;
+#[cfg(feature = "service-tests")]
+mod retention;
+#[cfg(feature = "service-tests")]
+mod special;
 #[cfg(feature = "sqlite")]
 mod staging;

@@ -1,6 +1,7 @@
 //! Cassandra from its jars: the daemon's own main class, a written-out `cassandra.yaml`, and
 //! `nodetool` from the same classpath.
 
+pub(super) mod certificates;
 mod jvm;
 mod yaml;
 
@@ -45,6 +46,9 @@ pub(super) fn prepare(plan: &Plan<'_>) -> Result<Vec<OsString>> {
         let directory = plan.directory.join(name);
         std::fs::create_dir_all(&directory)
             .or_fail(|| format!("create {}", directory.display()))?;
+    }
+    if plan.spec.settings.contains_key("client_encryption_options") {
+        certificates::write(plan)?;
     }
     let config = plan.write("conf/cassandra.yaml", &yaml::text(plan))?;
     let logback = plan.write("conf/logback.xml", LOGBACK)?;

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use helenus_broker::contract::{Broker, Error, NewRecord, Offset, Position, Record};
+use helenus_broker::contract::{Bounds, Broker, Error, NewRecord, Offset, Position, Record};
 use helenus_broker::partition;
 use helenus_model::{Failure, Timestamp};
 
 use super::Fixture;
 
-fn record(topic: &str, key: &str, payload: &str) -> NewRecord {
+pub(super) fn record(topic: &str, key: &str, payload: &str) -> NewRecord {
     NewRecord {
         topic: topic.to_owned(),
         key: Some(key.as_bytes().to_vec()),
@@ -18,7 +18,7 @@ fn record(topic: &str, key: &str, payload: &str) -> NewRecord {
     }
 }
 
-async fn read<B: Broker>(broker: &B, topic: &str, partition: u32) -> Vec<Record> {
+pub(super) async fn read<B: Broker>(broker: &B, topic: &str, partition: u32) -> Vec<Record> {
     let from = Position { topic: topic.to_owned(), partition, offset: Offset::START };
     broker.read(from, 10_000).await.unwrap()
 }
@@ -63,7 +63,7 @@ pub(super) async fn a_key_has_one_partition<B: Broker>(fixture: &Fixture<B>) {
     assert_eq!(used.len(), 4);
 }
 
-pub(super) async fn offsets_have_no_gaps<B: Broker>(fixture: &Fixture<B>) {
+pub(super) async fn offsets_rise<B: Broker>(fixture: &Fixture<B>) {
     let topic = fixture.topic("orders");
     fixture.broker.create_topic(&topic, 2).await.unwrap();
     for number in 0..50 {
@@ -73,15 +73,15 @@ pub(super) async fn offsets_have_no_gaps<B: Broker>(fixture: &Fixture<B>) {
     let mut total = 0;
     for partition in 0..2 {
         let records = read(&fixture.broker, &topic, partition).await;
-        for (expected, record) in records.iter().enumerate() {
-            assert_eq!(record.position.offset.0, i64::try_from(expected).unwrap());
-        }
+        assert!(records.is_sorted_by_key(|record| record.position.offset));
         total += records.len();
     }
     assert_eq!(total, 50);
 }
 
-pub(super) async fn a_batch_is_published_whole_or_not_at_all<B: Broker>(fixture: &Fixture<B>) {
+pub(super) async fn a_batch_with_a_record_that_is_refused_is_not_published<B: Broker>(
+    fixture: &Fixture<B>,
+) {
     let topic = fixture.topic("orders");
     fixture.broker.create_topic(&topic, 1).await.unwrap();
     let batch = vec![record(&topic, "k", "1"), record(&fixture.topic("missing"), "k", "2")];
@@ -91,6 +91,60 @@ pub(super) async fn a_batch_is_published_whole_or_not_at_all<B: Broker>(fixture:
     assert_eq!(read(&fixture.broker, &topic, 0).await, []);
     let positions = fixture.broker.publish(vec![record(&topic, "k", "3")]).await.unwrap();
     assert_eq!(positions[0].offset, Offset::START);
+}
+
+pub(super) async fn a_record_over_the_limit_is_refused<B: Broker>(fixture: &Fixture<B>) {
+    let topic = fixture.topic("orders");
+    fixture.broker.create_topic(&topic, 1).await.unwrap();
+    let large = record(&topic, "k", &"x".repeat(1_100_000));
+    let error = fixture.broker.publish(vec![large]).await.unwrap_err();
+    assert!(matches!(error, Error::TooLarge { limit: 1_048_588, .. }), "{error}");
+    assert_eq!((error.code(), error.applied()), ("too_large", Some(false)));
+    assert_eq!(read(&fixture.broker, &topic, 0).await, []);
+    let fits = record(&topic, "k", &"x".repeat(1_000_000));
+    fixture.broker.publish(vec![fits]).await.unwrap();
+}
+
+pub(super) async fn what_would_be_refused_is_told_beforehand<B: Broker>(fixture: &Fixture<B>) {
+    let topic = fixture.topic("orders");
+    fixture.broker.create_topic(&topic, 1).await.unwrap();
+    let records = [
+        record(&topic, "k", "1"),
+        record(&fixture.topic("missing"), "k", "2"),
+        record(&topic, "k", &"x".repeat(1_100_000)),
+        record(&topic, "k", "4"),
+    ];
+    let refusals = fixture.broker.refusals(&records).await.unwrap();
+    assert_eq!(refusals.iter().map(|refusal| refusal.index).collect::<Vec<_>>(), [1, 2]);
+    assert!(matches!(refusals[0].error, Error::UnknownTopic { .. }));
+    assert!(matches!(refusals[1].error, Error::TooLarge { .. }));
+    assert_eq!(read(&fixture.broker, &topic, 0).await, []);
+}
+
+pub(super) async fn bounds_are_where_reading_begins_and_ends<B: Broker>(fixture: &Fixture<B>) {
+    let topic = fixture.topic("orders");
+    fixture.broker.create_topic(&topic, 2).await.unwrap();
+    let bounds = fixture.broker.bounds(&topic).await.unwrap();
+    assert_eq!(bounds, [Bounds { start: Offset(0), end: Offset(0) }; 2]);
+    let published = fixture.broker.publish(vec![record(&topic, "k", "1")]).await.unwrap();
+    let bounds = fixture.broker.bounds(&topic).await.unwrap();
+    let of_key = usize::try_from(published[0].partition).unwrap();
+    assert_eq!(bounds[of_key], Bounds { start: Offset(0), end: Offset(1) });
+    assert_eq!(bounds[1 - of_key], Bounds { start: Offset(0), end: Offset(0) });
+    let error = fixture.broker.bounds(&fixture.topic("missing")).await.unwrap_err();
+    assert!(matches!(error, Error::UnknownTopic { .. }), "{error}");
+}
+
+pub(super) async fn a_compacted_topic_is_told_from_others<B: Broker>(fixture: &Fixture<B>) {
+    let (plain, compacted) = (fixture.topic("plain"), fixture.topic("compacted"));
+    fixture.broker.create_topic(&plain, 2).await.unwrap();
+    let error = fixture.broker.create_compacted_topic(&plain, 2).await.unwrap_err();
+    assert!(error.to_string().contains("it exists and is not compacted"), "{error}");
+    for _ in 0..2 {
+        fixture.broker.create_compacted_topic(&compacted, 2).await.unwrap();
+    }
+    let error = fixture.broker.create_compacted_topic(&compacted, 3).await.unwrap_err();
+    assert!(error.to_string().contains("it exists with 2 partitions, not 3"), "{error}");
 }
 
 pub(super) async fn creating_a_topic_twice_is_fine_with_the_same_partitions<B: Broker>(
@@ -128,17 +182,18 @@ pub(super) async fn a_topic_or_partition_that_is_not_there_is_named<B: Broker>(
 pub(super) async fn a_group_goes_on_where_it_committed<B: Broker>(fixture: &Fixture<B>) {
     let topic = fixture.topic("orders");
     fixture.broker.create_topic(&topic, 1).await.unwrap();
-    let committed = || fixture.broker.committed("billing", &topic, 0);
+    let (billing, shipping) = (fixture.topic("billing"), fixture.topic("shipping"));
+    let committed = || fixture.broker.committed(&billing, &topic, 0);
     assert_eq!(committed().await.unwrap(), None);
     for offset in [3, 7] {
         let next = Position { topic: topic.clone(), partition: 0, offset: Offset(offset) };
-        fixture.broker.commit("billing", next).await.unwrap();
+        fixture.broker.commit(&billing, next).await.unwrap();
         assert_eq!(committed().await.unwrap(), Some(Offset(offset)));
     }
-    assert_eq!(fixture.broker.committed("shipping", &topic, 0).await.unwrap(), None);
+    assert_eq!(fixture.broker.committed(&shipping, &topic, 0).await.unwrap(), None);
 }
 
-pub(super) async fn many_publishers_share_a_partition_without_gaps<B>(fixture: &Fixture<B>)
+pub(super) async fn many_publishers_share_a_partition<B>(fixture: &Fixture<B>)
 where
     B: Broker + Clone + 'static,
 {

@@ -20,7 +20,7 @@ use crate::cassandra::options::Names;
 use crate::cassandra::read::row_error;
 use crate::cassandra::statements::prepare;
 use crate::cassandra::values::{set, time};
-use crate::cassandra::{CassandraStore, Error, Options};
+use crate::cassandra::{CassandraStore, Error, Options, routing};
 use crate::contract::{self, Begun, Inbox, InboxEntry, Receipt, Received, Work};
 
 #[derive(Debug)]
@@ -49,14 +49,15 @@ impl Statements {
         names: &Names,
         options: &Options,
     ) -> Result<Self, Error> {
+        let pinned = routing::pinned(options);
         let table = names.table("inbox_receipts");
-        let cas = |cql: String| Box::pin(prepare(session, options, cql, true));
+        let cas = |cql: String| Box::pin(prepare(session, options, cql, Some(&pinned)));
         let read = format!("SELECT {COLUMNS} FROM {table} WHERE message_id = ?");
-        let mut read = prepare(session, options, read, false).await?;
+        let mut read = prepare(session, options, read, None).await?;
         read.set_consistency(options.serial_consistency.read_level());
         Ok(Statements {
             read,
-            all: prepare(session, options, format!("SELECT {COLUMNS} FROM {table}"), false).await?,
+            all: prepare(session, options, format!("SELECT {COLUMNS} FROM {table}"), None).await?,
             insert: cas(format!(
                 "INSERT INTO {table} ({COLUMNS}, state)
                  VALUES (:message_id, :channel_id, :message_type, :correlation_id, :tenant_id,

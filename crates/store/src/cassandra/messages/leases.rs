@@ -18,7 +18,7 @@ use crate::cassandra::conditional::{Cas, select, send};
 use crate::cassandra::options::Names;
 use crate::cassandra::statements::prepare;
 use crate::cassandra::values::time;
-use crate::cassandra::{CassandraStore, Error, Options};
+use crate::cassandra::{CassandraStore, Error, Options, routing};
 use crate::contract::{self, Acquired, Lease, Leases};
 
 #[derive(Debug)]
@@ -41,10 +41,11 @@ impl Statements {
         names: &Names,
         options: &Options,
     ) -> Result<Self, Error> {
+        let pinned = routing::pinned(options);
         let table = names.table("leases");
-        let cas = |cql: String| Box::pin(prepare(session, options, cql, true));
+        let cas = |cql: String| Box::pin(prepare(session, options, cql, Some(&pinned)));
         let read = format!("SELECT owner, epoch, expires_at_utc FROM {table} WHERE name = ?");
-        let mut read = prepare(session, options, read, false).await?;
+        let mut read = prepare(session, options, read, None).await?;
         read.set_consistency(options.serial_consistency.read_level());
         Ok(Statements {
             read,

@@ -7,7 +7,7 @@ use scylla::statement::prepared::PreparedStatement;
 use super::tables::MESSAGE_COLUMNS;
 use crate::cassandra::options::Names;
 use crate::cassandra::statements::prepare;
-use crate::cassandra::{Error, Options};
+use crate::cassandra::{Error, Options, routing};
 
 /// What [`super::rows::MessageRow`] reads besides a message's own columns.
 pub(super) const FATE_COLUMNS: &str = "dispatched_at_utc, next_attempt_at_utc, deliver_at_utc, \
@@ -60,8 +60,9 @@ impl Statements {
         names: &Names,
         options: &Options,
     ) -> Result<Statements, Error> {
-        let cas = |cql: String| Box::pin(prepare(session, options, cql, true));
-        let plain = |cql: String| Box::pin(prepare(session, options, cql, false));
+        let pinned = routing::pinned(options);
+        let cas = |cql: String| Box::pin(prepare(session, options, cql, Some(&pinned)));
+        let plain = |cql: String| Box::pin(prepare(session, options, cql, None));
         let (messages, pending) =
             (names.table("outbox_messages"), names.table("outbox_pending_dispatch"));
         let (held, shards) = (names.table("outbox_held"), names.table("outbox_shards"));

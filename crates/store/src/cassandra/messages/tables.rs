@@ -6,7 +6,7 @@ use scylla::client::session::Session;
 use uuid::Uuid;
 
 use crate::cassandra::options::Names;
-use crate::cassandra::tables::{make, setting};
+use crate::cassandra::tables::{make, recorded};
 use crate::cassandra::{Error, Options};
 use crate::contract::Identity;
 
@@ -63,13 +63,17 @@ pub(super) async fn bootstrap(
         ("inbox_receipts", RECEIPTS.to_owned()),
         ("leases", LEASES.to_owned()),
     ];
-    make(session, names, &tables).await?;
+    let named: Vec<(String, &str)> =
+        tables.iter().map(|(name, rest)| (names.plain(name), rest.as_str())).collect();
+    let named: Vec<(&str, &str)> =
+        named.iter().map(|(name, rest)| (name.as_str(), *rest)).collect();
+    make(session, names, &named).await?;
     let drawn = random.uuid().to_string();
-    let store_id = setting(session, names, "store_id", &drawn).await?;
+    let store_id = recorded(session, names, "store_id", &drawn).await?;
     let shards = options.shards.unwrap_or(OUTBOX_SHARDS);
-    let recorded = setting(session, names, "shards", &shards.to_string()).await?;
+    let spread = recorded(session, names, "shards", &shards.to_string()).await?;
     let damaged = |name, value: &str| Error::corrupt(format!("setting {name} is '{value}'"));
-    let recorded: u16 = recorded.parse().map_err(|_| damaged("shards", &recorded))?;
+    let recorded: u16 = spread.parse().map_err(|_| damaged("shards", &spread))?;
     if let Some(configured) = options.shards
         && configured != recorded
     {

@@ -14,7 +14,7 @@ use crate::cassandra::classify::page_error;
 use crate::cassandra::options::Names;
 use crate::cassandra::read::row_error;
 use crate::cassandra::statements::prepare;
-use crate::cassandra::{CassandraStore, Error, Options};
+use crate::cassandra::{CassandraStore, Error, Options, routing};
 use crate::contract::{self, MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep};
 
 /// Statements that walk whole tables; none of them is on a message's way.
@@ -38,11 +38,12 @@ impl Statements {
         names: &Names,
         options: &Options,
     ) -> Result<Self, Error> {
-        let plain = |cql: String| Box::pin(prepare(session, options, cql, false));
+        let pinned = routing::pinned(options);
+        let plain = |cql: String| Box::pin(prepare(session, options, cql, None));
         let (messages, settings) = (names.table("outbox_messages"), names.settings());
         let pending = names.table("outbox_pending_dispatch");
         let set = format!("UPDATE {settings} SET value = ? WHERE name = 'shards' IF value = ?");
-        let mut set_shards = prepare(session, options, set, true).await?;
+        let mut set_shards = prepare(session, options, set, Some(&pinned)).await?;
         // As it was recorded: see the other settings.
         set_shards.set_serial_consistency(Some(scylla::statement::SerialConsistency::Serial));
         Ok(Statements {

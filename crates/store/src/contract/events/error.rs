@@ -200,10 +200,11 @@ fn shown(expected: Expected) -> Value {
 }
 
 /// What callers can do is the same for every reason a backend is not available.
-fn backend_code(error: &Error) -> &'static str {
+pub(in crate::contract) fn backend_code(error: &Error) -> &'static str {
     match error.kind() {
         Kind::Unavailable | Kind::Timeout => "unavailable",
-        Kind::Invalid => "invalid",
+        // What a release cannot do yet is not the caller's mistake.
+        Kind::Invalid if error.code() != "not_yet" => "invalid",
         _ => error.code(),
     }
 }

@@ -1,6 +1,7 @@
 //! Reading streams page by page, each page a snapshot of its own.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use futures_util::{Stream, stream};
 use helenus_model::limits::{EVENT_PAGE_BYTES, EVENT_PAGE_MAX};
@@ -9,9 +10,9 @@ use helenus_sqlite::{Engine, Error};
 use rusqlite::{Connection, Row, params};
 use uuid::Uuid;
 
-use super::write::stored_version;
-use crate::continuity::Continuity;
+use super::write::{extent, stored_version};
 use crate::contract::{self, Direction, ReadError, ReadEvents, StreamHead};
+use crate::retention::Place;
 
 /// The columns [`event`] reads.
 pub(in crate::sqlite) const COLUMNS: &str = "stream_version, event_type, payload, occurred_at_utc, appended_at_utc, \
@@ -33,11 +34,10 @@ struct Reader {
     engine: Engine,
     stream_id: StreamId,
     direction: Direction,
-    /// Where the next page begins; none past either end.
+    /// The version that comes next; none past either end.
     next: Option<Version>,
     remaining: u64,
     page: VecDeque<RecordedEvent>,
-    continuity: Continuity,
 }
 
 impl Reader {
@@ -53,7 +53,6 @@ impl Reader {
             next: Some(read.from.unwrap_or(start)),
             remaining: read.limit.unwrap_or(u64::MAX),
             page: VecDeque::new(),
-            continuity: Continuity::new(read.direction, read.from),
         }
     }
 
@@ -64,11 +63,7 @@ impl Reader {
         if self.page.is_empty() {
             self.fetch().await?;
         }
-        let Some(event) = self.page.pop_front() else {
-            self.continuity.end()?;
-            return Ok(None);
-        };
-        self.continuity.step(event.version)?;
+        let Some(event) = self.page.pop_front() else { return Ok(None) };
         self.remaining -= 1;
         Ok(Some(event))
     }
@@ -77,8 +72,8 @@ impl Reader {
         let Some(from) = self.next else { return Ok(()) };
         let limit = u32::try_from(self.remaining).unwrap_or(u32::MAX).min(EVENT_PAGE_MAX);
         let (stream_id, direction) = (self.stream_id.clone(), self.direction);
-        let page = self.engine.read(move |db| fetch(db, &stream_id, direction, from, limit));
-        self.page = page.await.map_err(contract::Error::from)?;
+        let page = self.engine.read(move |db| page(db, &stream_id, direction, from, limit));
+        self.page = page.await?;
         self.next = self.page.back().and_then(|last| match direction {
             Direction::Forward => Some(last.version.next()),
             Direction::Backward => Version::new(last.version.as_i64() - 1),
@@ -87,66 +82,125 @@ impl Reader {
     }
 }
 
-fn fetch(
+/// The next events from `from` on, from the stream or from the archive; none at the stream's end.
+///
+/// Extent and events are of one snapshot, so that nothing can be moved between the two.
+fn page(
     db: &Connection,
     stream_id: &StreamId,
     direction: Direction,
     from: Version,
     limit: u32,
+) -> Result<VecDeque<RecordedEvent>, ReadError> {
+    let Some(extent) = extent(db, stream_id)? else { return Ok(VecDeque::new()) };
+    let from = match direction {
+        Direction::Forward => from,
+        Direction::Backward => from.min(extent.head),
+    };
+    let (table, first, end) = match extent.place(from) {
+        Place::Dropped => return Err(ReadError::Truncated { first: extent.archived_from }),
+        Place::Beyond => return Ok(VecDeque::new()),
+        Place::Archived => ("helenus_event_archive", extent.archived_from, extent.truncated_before),
+        Place::Live => ("helenus_event_streams", extent.truncated_before, extent.head.next()),
+    };
+    let (low, high) = match direction {
+        Direction::Forward => (from, end),
+        Direction::Backward => (first, from.next()),
+    };
+    Ok(fetch(db, stream_id, table, direction, low..high, limit)?)
+}
+
+fn fetch(
+    db: &Connection,
+    stream_id: &StreamId,
+    table: &str,
+    direction: Direction,
+    versions: Range<Version>,
+    limit: u32,
 ) -> Result<VecDeque<RecordedEvent>, Error> {
-    let (comparison, order) = match direction {
-        Direction::Forward => (">=", "ASC"),
-        Direction::Backward => ("<=", "DESC"),
+    let (order, mut expected, step) = match direction {
+        Direction::Forward => ("ASC", versions.start.as_i64(), 1),
+        Direction::Backward => ("DESC", versions.end.as_i64() - 1, -1),
     };
     let mut query = db.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM helenus_event_streams
-         WHERE stream_id = ?1 AND stream_version {comparison} ?2
-         ORDER BY stream_version {order} LIMIT ?3"
+        "SELECT {COLUMNS} FROM {table}
+         WHERE stream_id = ?1 AND stream_version >= ?2 AND stream_version < ?3
+         ORDER BY stream_version {order} LIMIT ?4"
     ))?;
-    let mut rows = query.query(params![stream_id.as_str(), from.as_i64(), limit])?;
+    let (low, high) = (versions.start.as_i64(), versions.end.as_i64());
+    let mut rows = query.query(params![stream_id.as_str(), low, high, limit])?;
     let mut page = VecDeque::new();
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let event = event(stream_id, row)?;
+        if event.version.as_i64() != expected {
+            break;
+        }
+        expected += step;
         bytes += event.payload.bytes.len();
         page.push_back(event);
         if bytes >= EVENT_PAGE_BYTES {
             break;
         }
     }
+    // Checked after the read as the append checked it before the write: nothing is passed over.
+    if page.is_empty() {
+        let message = format!("stream {stream_id}: version {expected} is missing from {table}");
+        return Err(Error::Corrupt { message });
+    }
     Ok(page)
 }
 
-/// The event of a row.
+/// The event of a row, whose [`COLUMNS`] stand together in their order.
 pub(in crate::sqlite) fn event(
     stream_id: &StreamId,
     row: &Row<'_>,
 ) -> Result<RecordedEvent, Error> {
-    let version = stored_version(stream_id, row.get("stream_version")?)?;
+    // One search by name for the first; to search for each took half the time of reading.
+    let start = row.as_ref().column_index("stream_version")?;
+    let version = stored_version(stream_id, row.get(start)?)?;
     let damaged = |column: &str, reason: &dyn std::fmt::Display| Error::Corrupt {
         message: format!("stream {stream_id}, version {version}: {column}: {reason}"),
     };
-    let uuid = |column: &str| -> Result<Uuid, Error> {
-        let bytes: Vec<u8> = row.get(column)?;
-        Uuid::from_slice(&bytes).map_err(|error| damaged(column, &error))
+    let uuid = |place: usize, column: &str| -> Result<Uuid, Error> {
+        let bytes = row.get_ref(start + place)?.as_blob();
+        let bytes = bytes.map_err(|error| damaged(column, &error))?;
+        Uuid::from_slice(bytes).map_err(|error| damaged(column, &error))
     };
-    let metadata: Option<String> = row.get("metadata_json")?;
+    let metadata: Option<String> = row.get(start + 11)?;
     let metadata = metadata.map(|text| serde_json::from_str(&text)).transpose();
     Ok(RecordedEvent {
         stream_id: stream_id.clone(),
         version,
-        event_id: EventId::from(uuid("event_id")?),
-        event_type: row.get("event_type")?,
-        schema_version: row.get("schema_version")?,
-        payload: Payload { content_type: row.get("content_type")?, bytes: row.get("payload")? },
-        occurred_at: Timestamp::from_millis(row.get("occurred_at_utc")?),
-        appended_at: Timestamp::from_millis(row.get("appended_at_utc")?),
-        correlation_id: row.get("correlation_id")?,
-        causation_id: row.get("causation_id")?,
-        tenant_id: row.get("tenant_id")?,
+        event_type: row.get(start + 1)?,
+        payload: Payload { bytes: row.get(start + 2)?, content_type: row.get(start + 7)? },
+        occurred_at: Timestamp::from_millis(row.get(start + 3)?),
+        appended_at: Timestamp::from_millis(row.get(start + 4)?),
+        event_id: EventId::from(uuid(5, "event_id")?),
+        schema_version: row.get(start + 6)?,
+        correlation_id: row.get(start + 8)?,
+        causation_id: row.get(start + 9)?,
+        tenant_id: row.get(start + 10)?,
         metadata: metadata.map_err(|error| damaged("metadata_json", &error))?,
-        operation_id: OperationId::from(uuid("operation_id")?),
+        operation_id: OperationId::from(uuid(12, "operation_id")?),
     })
+}
+
+/// The event with this number in the feed, in its stream or in the archive.
+pub(in crate::sqlite) fn event_at(
+    db: &Connection,
+    stream_id: &StreamId,
+    sequence: i64,
+) -> Result<Option<RecordedEvent>, Error> {
+    for table in ["helenus_event_streams", "helenus_event_archive"] {
+        let mut query = db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM {table} WHERE global_sequence = ?1"))?;
+        let mut rows = query.query([sequence])?;
+        if let Some(row) = rows.next()? {
+            return event(stream_id, row).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Every stream, in the order of their ids.
@@ -183,4 +237,10 @@ fn heads(db: &Connection, after: &str) -> Result<VecDeque<StreamHead>, Error> {
         page.push_back(StreamHead { stream_id, version });
     }
     Ok(page)
+}
+
+impl From<Error> for ReadError {
+    fn from(error: Error) -> Self {
+        ReadError::Backend(error.into())
+    }
 }

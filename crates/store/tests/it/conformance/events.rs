@@ -39,7 +39,7 @@ pub(super) async fn all<S: EventStore>(store: &S, stream: &str) -> Vec<RecordedE
     store.read(ReadEvents::forward(stream_id(stream))).try_collect().await.unwrap()
 }
 
-async fn versions<S: EventStore>(store: &S, read: ReadEvents) -> Vec<i64> {
+pub(super) async fn versions<S: EventStore>(store: &S, read: ReadEvents) -> Vec<i64> {
     store.read(read).map(|event| event.unwrap().version.as_i64()).collect().await
 }
 

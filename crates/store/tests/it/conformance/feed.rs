@@ -6,20 +6,24 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt};
 use helenus_model::limits::EVENT_PAGE_MAX;
 use helenus_model::{Expected, Failure, Kind};
-use helenus_store::contract::{EventStore, Feed, FeedItem, Position, ReadFeed};
+use helenus_store::contract::{
+    Cut, EventStore, Feed, FeedItem, Position, ReadFeed, Retention, Retire, Snapshots,
+};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Fixture;
-use super::events::append;
+use super::events::{append, stream_id, version};
+use super::retention::finish;
+use super::snapshots::save;
 
-async fn positions<S: Feed>(store: &S, read: ReadFeed) -> Vec<(Position, String, i64)> {
+pub(super) async fn positions<S: Feed>(store: &S, read: ReadFeed) -> Vec<(Position, String, i64)> {
     let items: Vec<FeedItem> = store.feed(read).try_collect().await.unwrap();
     let events = items.into_iter().filter_map(|item| match item {
         FeedItem::Event { position, event } => {
             Some((position, event.stream_id.to_string(), event.version.as_i64()))
         }
-        FeedItem::CaughtUp => None,
+        FeedItem::Dropped { .. } | FeedItem::CaughtUp => None,
     });
     events.collect()
 }
@@ -100,4 +104,65 @@ pub(super) async fn a_position_of_nowhere_is_refused<S: Feed>(fixture: &Fixture<
         let error = fixture.store.feed(read).try_collect::<Vec<_>>().await.unwrap_err();
         assert_eq!((error.code(), error.kind()), ("invalid", Kind::Invalid), "{text}");
     }
+}
+
+/// Appends to `a` and `b` in turn, one event each, with a snapshot of the last.
+async fn two_streams<S: EventStore + Snapshots>(store: &S, turns: i64) {
+    for turn in 1..=turns {
+        for stream in ["a", "b"] {
+            store.append(append(stream, Expected::Any, 1)).await.unwrap();
+            if turn == turns {
+                save(store, stream, turn).await;
+            }
+        }
+    }
+}
+
+pub(super) async fn archived_events_are_given_like_others<S>(fixture: &Fixture<S>)
+where
+    S: EventStore + Feed + Retention + Snapshots,
+{
+    let store = &fixture.store;
+    two_streams(store, 4).await;
+    let before: Vec<FeedItem> = store.feed(ReadFeed::default()).try_collect().await.unwrap();
+    for cut in [2, 5] {
+        let retire = Retire::archive(stream_id("a"), Cut::Before(version(cut)));
+        finish(store, retire).await.unwrap();
+        let after: Vec<FeedItem> = store.feed(ReadFeed::default()).try_collect().await.unwrap();
+        assert_eq!(after, before);
+    }
+}
+
+pub(super) async fn dropped_events_are_told_of_and_numbered<S>(fixture: &Fixture<S>)
+where
+    S: EventStore + Feed + Retention + Snapshots,
+{
+    let store = &fixture.store;
+    two_streams(store, 4).await;
+    // Some of them archived before they are dropped.
+    finish(store, Retire::archive(stream_id("a"), Cut::Before(version(3)))).await.unwrap();
+    let told = async || {
+        let items: Vec<FeedItem> = store.feed(ReadFeed::default()).try_collect().await.unwrap();
+        let told = items.iter().map(|item| match item {
+            FeedItem::Event { position, event } => format!("{position}:{}", event.stream_id),
+            FeedItem::Dropped { position, count } => format!("{position}-{count}"),
+            FeedItem::CaughtUp => ".".to_owned(),
+        });
+        told.collect::<Vec<_>>().join(" ")
+    };
+    finish(store, Retire::drop(stream_id("a"), Cut::Before(version(4)))).await.unwrap();
+    assert_eq!(told().await, "1-1 2:b 3-1 4:b 5-1 6:b 7:a 8:b .");
+    finish(store, Retire::drop(stream_id("b"), Cut::KeepLast(1))).await.unwrap();
+    assert_eq!(told().await, "6-6 7:a 8:b .");
+    // From the middle of what was dropped.
+    let rest = ReadFeed::after(Some(Position::new("4")));
+    let items: Vec<FeedItem> = store.feed(rest).try_collect().await.unwrap();
+    assert_eq!(items[0], FeedItem::Dropped { position: Position::new("6"), count: 2 });
+    // All of it, and then something new.
+    for stream in ["a", "b"] {
+        finish(store, Retire::drop(stream_id(stream), Cut::KeepLast(0))).await.unwrap();
+    }
+    assert_eq!(told().await, "8-8 .");
+    store.append(append("a", Expected::Exact(version(4)), 1)).await.unwrap();
+    assert_eq!(told().await, "8-8 9:a .");
 }

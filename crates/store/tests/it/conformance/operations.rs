@@ -13,18 +13,18 @@ use uuid::Uuid;
 use super::Fixture;
 use super::events::{all, append, applied, event, stream_id, version};
 
-const HOUR: Duration = Duration::from_secs(3_600);
+pub(super) const HOUR: Duration = Duration::from_secs(3_600);
 
 /// An operation id that says when it was made. Its seed is none that a store is given.
-fn dated<S>(fixture: &Fixture<S>, seed: u64) -> OperationId {
+pub(super) fn dated<S>(fixture: &Fixture<S>, seed: u64) -> OperationId {
     OperationId::generate(&*fixture.clock, &SeededRandom::new(1_000_000 + seed))
 }
 
-fn with(operation_id: OperationId, append: Append) -> Append {
+pub(super) fn with(operation_id: OperationId, append: Append) -> Append {
     Append { operation_id: Some(operation_id), ..append }
 }
 
-fn already(first: i64, last: i64) -> Appended {
+pub(super) fn already(first: i64, last: i64) -> Appended {
     Appended::AlreadyApplied { first: version(first), last: version(last) }
 }
 

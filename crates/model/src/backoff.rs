@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use helenus_model::Random;
+use crate::Random;
 
 /// Doubles from `first` up to `longest`, and takes a random part off so that what failed together
 /// does not come back together.
 ///
 /// ```
-/// use helenus_model::SeededRandom;
-/// use helenus_relay::Backoff;
+/// use helenus_model::{Backoff, SeededRandom};
 /// use std::time::Duration;
 ///
 /// let backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(60) };
@@ -43,9 +42,8 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
-    use helenus_model::SeededRandom;
-
     use super::*;
+    use crate::SeededRandom;
 
     #[test]
     fn the_wait_doubles_and_stops_at_the_longest() {

@@ -1,0 +1,233 @@
+//! Publishing in transactions, under a name that fences.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
+
+use super::clients::{Clients, Context};
+use super::error::{Error as KafkaFailure, code_of};
+use super::publish::{SETTINGS, headers};
+use super::read::partition_number;
+use super::{KafkaBroker, panicked};
+use crate::contract::{Error, Marker, NewRecord, Publisher, Transaction};
+
+/// How often deliveries are looked for. The library's own flush looks every 100 ms, which would be the
+/// least a transaction takes; a poll that waits spins.
+const LOOK: Duration = Duration::from_micros(250);
+
+/// How long an open transaction of a publisher that is gone holds up readers, if nobody takes over.
+const TRANSACTION_TIMEOUT_MS: &str = "60000";
+
+/// The publisher of a name on Kafka: its `transactional.id`.
+#[derive(Debug)]
+pub struct KafkaPublisher {
+    broker: KafkaBroker,
+    producer: Arc<Producer>,
+}
+
+struct Producer {
+    client: BaseProducer<Context>,
+    context: Context,
+    clients: Clients,
+    name: String,
+}
+
+impl std::fmt::Debug for Producer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Producer").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl KafkaPublisher {
+    pub(super) async fn take(broker: KafkaBroker, name: &str) -> Result<Self, Error> {
+        let (clients, name) = (broker.clients().clone(), name.to_owned());
+        let producer = spawn_blocking(move || -> Result<_, Error> {
+            let own = [
+                ("transactional.id", name.as_str()),
+                ("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS),
+            ];
+            let (client, context) = clients.make(&[SETTINGS.as_slice(), &own].concat())?;
+            let producer = Producer { client, context, clients: clients.clone(), name };
+            producer.take_name()?;
+            Ok(producer)
+        });
+        let producer = producer.await.unwrap_or_else(panicked)?;
+        Ok(KafkaPublisher { broker, producer: Arc::new(producer) })
+    }
+}
+
+impl Publisher for KafkaPublisher {
+    async fn publish(&mut self, transaction: Transaction) -> Result<(), Error> {
+        let Transaction { records, marker } = transaction;
+        let records = self.broker.place(records).await?;
+        let producer = Arc::clone(&self.producer);
+        let published = spawn_blocking(move || producer.publish(&records, marker.as_ref()));
+        published.await.unwrap_or_else(panicked)
+    }
+
+    /// A commit is answered before its marks are in every partition; the name is given out anew only
+    /// when they are.
+    async fn finish(self) -> Result<(), Error> {
+        Self::take(self.broker.clone(), &self.producer.name).await.map(drop)
+    }
+}
+
+/// What came of a step of a transaction.
+enum Step {
+    Done,
+    /// Somebody else has the name.
+    Fenced,
+    /// The transaction cannot be committed; it can be aborted.
+    Abort(KafkaError),
+    /// It is not known whether it was done.
+    Unknown(KafkaError),
+}
+
+impl Producer {
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.clients.options.timeout
+    }
+
+    fn take_name(&self) -> Result<(), Error> {
+        let deadline = self.deadline();
+        match step(deadline, |left| self.client.init_transactions(left)) {
+            Step::Done => Ok(()),
+            Step::Fenced => Err(self.fenced(false)),
+            Step::Abort(source) | Step::Unknown(source) => {
+                self.client.poll(Duration::ZERO);
+                let what = format!("publish as '{}'", self.name);
+                Err(self.clients.failed(&self.context, what, source).into())
+            }
+        }
+    }
+
+    fn fenced(&self, committing: bool) -> Error {
+        Error::Fenced { name: self.name.clone(), committing }
+    }
+
+    fn publish(&self, records: &[(NewRecord, i32)], marker: Option<&Marker>) -> Result<(), Error> {
+        let deadline = self.deadline();
+        self.context.forget_deliveries();
+        match step(deadline, |_| self.client.begin_transaction()) {
+            Step::Done => {}
+            Step::Fenced => return Err(self.fenced(false)),
+            Step::Abort(source) | Step::Unknown(source) => return self.give_up(source),
+        }
+        if let Err(source) = self.send_all(records, marker, deadline) {
+            return self.give_up(source);
+        }
+        match step(deadline, |left| self.client.commit_transaction(left)) {
+            Step::Done => Ok(()),
+            Step::Fenced => Err(self.fenced(true)),
+            Step::Abort(source) => self.give_up(source),
+            Step::Unknown(source) => {
+                let (confirmed, of) = (0, records.len());
+                let what = "commit the transaction";
+                Err(KafkaFailure::Unconfirmed { what, confirmed, of, source }.into())
+            }
+        }
+    }
+
+    /// Sends everything and waits until it is delivered.
+    fn send_all(
+        &self,
+        records: &[(NewRecord, i32)],
+        marker: Option<&Marker>,
+        deadline: Instant,
+    ) -> Result<(), KafkaError> {
+        for (record, partition) in records {
+            self.send(deadline, || BaseRecord {
+                partition: Some(*partition),
+                payload: Some(record.payload.as_slice()),
+                key: record.key.as_deref(),
+                timestamp: Some(record.timestamp.as_millis()),
+                headers: Some(headers(record)),
+                ..BaseRecord::to(&record.topic)
+            })?;
+        }
+        if let Some(marker) = marker {
+            self.send(deadline, || {
+                BaseRecord::to(&marker.topic)
+                    .partition(partition_number(marker.partition))
+                    .key(marker.key.as_slice())
+                    .payload(marker.value.as_slice())
+            })?;
+        }
+        loop {
+            self.client.poll(Duration::ZERO);
+            if let Some(code) = self.context.first_undelivered() {
+                return Err(KafkaError::MessageProduction(code));
+            }
+            if self.client.in_flight_count() == 0 {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn send<'a>(
+        &self,
+        deadline: Instant,
+        record: impl Fn() -> BaseRecord<'a, [u8], [u8]>,
+    ) -> Result<(), KafkaError> {
+        loop {
+            match self.client.send(record()) {
+                Ok(()) => return Ok(()),
+                Err((error, _)) => {
+                    let is_full = code_of(&error) == Some(RDKafkaErrorCode::QueueFull);
+                    if !is_full || Instant::now() >= deadline {
+                        return Err(error);
+                    }
+                    self.client.poll(Duration::ZERO);
+                    std::thread::sleep(LOOK);
+                }
+            }
+        }
+    }
+
+    /// Aborts what was begun. Nothing of it was published: what is not aborted here ends with the next
+    /// publisher of the name, or with the transaction's time.
+    fn give_up(&self, source: KafkaError) -> Result<(), Error> {
+        self.client.purge(PurgeConfig::default().queue().inflight());
+        self.client.poll(Duration::ZERO);
+        let aborted = step(self.deadline(), |left| self.client.abort_transaction(left));
+        if matches!(aborted, Step::Fenced) || is_fenced(&source) {
+            return Err(self.fenced(false));
+        }
+        Err(self.clients.failed(&self.context, "take the transaction".to_owned(), source).into())
+    }
+}
+
+/// Runs a step of a transaction until it is settled or time is up.
+fn step(deadline: Instant, run: impl Fn(Duration) -> Result<(), KafkaError>) -> Step {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Err(error) = run(left) else { return Step::Done };
+        if is_fenced(&error) {
+            return Step::Fenced;
+        }
+        let KafkaError::Transaction(told) = &error else { return Step::Unknown(error) };
+        if told.txn_requires_abort() {
+            return Step::Abort(error);
+        }
+        if !told.is_retriable() || Instant::now() >= deadline {
+            return Step::Unknown(error);
+        }
+    }
+}
+
+fn is_fenced(error: &KafkaError) -> bool {
+    let fenced = [
+        RDKafkaErrorCode::Fenced,
+        RDKafkaErrorCode::ProducerFenced,
+        RDKafkaErrorCode::InvalidProducerEpoch,
+    ];
+    code_of(error).is_some_and(|code| fenced.contains(&code))
+}

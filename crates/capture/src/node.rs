@@ -1,0 +1,230 @@
+//! What a node is asked: its schema and its settings.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus_model::backend::Endpoint;
+use helenus_model::{BackendError, Clock, Failure, Kind};
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::policies::host_filter::AllowListHostFilter;
+use secrecy::ExposeSecret;
+
+use crate::agent::SchemaSource;
+use crate::space::parse_size;
+
+/// The tables of `system_schema` that a reader of segments needs.
+const TABLES: [&str; 6] = ["keyspaces", "tables", "columns", "dropped_columns", "types", "views"];
+
+/// A node that cannot be asked, or cannot be captured as it is set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// It does not answer.
+    #[error("the node at cassandra:{url} does not answer")]
+    Unavailable {
+        /// Where.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Change data capture is off.
+    #[error("change data capture is off at {url}: cdc_enabled is false")]
+    CdcOff {
+        /// Where.
+        url: String,
+    },
+    /// The folder is not where the log is: no hard links can be made.
+    #[error("{cdc_raw} is on another file system than the node's commit log in {commitlog}")]
+    OtherFileSystem {
+        /// The folder.
+        cdc_raw: String,
+        /// The log's folder.
+        commitlog: String,
+    },
+    /// The node writes elsewhere.
+    #[error("the node's cdc_raw_directory is {actual}, not {configured}")]
+    OtherFolder {
+        /// What the node says.
+        actual: String,
+        /// What is configured.
+        configured: String,
+    },
+}
+
+impl Failure for NodeError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unavailable { .. } => Kind::Unavailable,
+            _ => Kind::Invalid,
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unavailable { .. } => "unavailable",
+            Self::CdcOff { .. } => "cdc_off",
+            Self::OtherFileSystem { .. } => "other_file_system",
+            Self::OtherFolder { .. } => "other_folder",
+        }
+    }
+
+    fn remedy(&self) -> Option<std::borrow::Cow<'static, str>> {
+        Some(std::borrow::Cow::from(match self {
+            Self::Unavailable { .. } => {
+                "check that Cassandra runs there and that capture.url, user and password are right"
+            }
+            Self::CdcOff { .. } => "set cdc_enabled: true in cassandra.yaml and restart the node",
+            Self::OtherFileSystem { .. } => {
+                "put cdc_raw_directory and commitlog_directory on one file system"
+            }
+            Self::OtherFolder { .. } => "set capture.cdc_raw to the node's cdc_raw_directory",
+        }))
+    }
+}
+
+/// A node that is asked.
+#[derive(Debug, Clone)]
+pub struct Node {
+    endpoint: Endpoint,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a node says of its change data capture; older releases leave things out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether it is on.
+    pub cdc_enabled: bool,
+    /// Where it links segments to.
+    pub cdc_raw: Option<String>,
+    /// Where its log is.
+    pub commitlog: Option<String>,
+    /// Bytes that `cdc_raw` may hold.
+    pub total_space: Option<u64>,
+    /// How often the log is synced.
+    pub sync_period: Option<String>,
+}
+
+impl Node {
+    /// The node at `endpoint`; nothing is asked yet.
+    #[must_use]
+    pub fn new(endpoint: Endpoint, clock: Arc<dyn Clock>) -> Self {
+        Self { endpoint, clock }
+    }
+
+    /// Its schema as a document, with the time it was taken: what `--schema` takes.
+    pub async fn schema(&self) -> Result<String, NodeError> {
+        let session = self.connect().await?;
+        let taken_at = self.clock.now().as_micros();
+        let mut document = format!("{{\"taken_at_us\": {taken_at}");
+        for table in TABLES {
+            let query = format!("SELECT JSON * FROM system_schema.{table}");
+            let rows = self.texts(&session, &query).await?;
+            let _infallible = write!(document, ",\n\"{table}\": [\n{}\n]", rows.join(",\n"));
+        }
+        document.push_str("\n}\n");
+        Ok(document)
+    }
+
+    /// What it says of its change data capture.
+    pub async fn settings(&self) -> Result<Settings, NodeError> {
+        let session = self.connect().await?;
+        let query = "SELECT name, value FROM system_views.settings";
+        let rows = session.query_unpaged(query, ()).await.map_err(|error| self.failed(error))?;
+        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
+        let rows = rows.rows::<(String, Option<String>)>().map_err(|error| self.failed(error))?;
+        let mut values = HashMap::new();
+        for row in rows {
+            let (name, value) = row.map_err(|error| self.failed(error))?;
+            values.extend(value.filter(|value| value != "null").map(|value| (name, value)));
+        }
+        let mut first = |names: &[&str]| names.iter().find_map(|name| values.remove(*name));
+        Ok(Settings {
+            cdc_enabled: first(&["cdc_enabled"]).is_some_and(|value| value == "true"),
+            cdc_raw: first(&["cdc_raw_directory"]),
+            commitlog: first(&["commitlog_directory"]),
+            total_space: first(&["cdc_total_space", "cdc_total_space_in_mb"])
+                .and_then(|size| parse_size(&size))
+                .filter(|size| *size > 0),
+            sync_period: first(&["commitlog_sync_period", "commitlog_sync_period_in_ms"]),
+        })
+    }
+
+    /// Whether the node's log can be captured from this folder; changes nothing.
+    pub async fn check(&self, cdc_raw: &Path) -> Result<Settings, NodeError> {
+        let settings = self.settings().await?;
+        if !settings.cdc_enabled {
+            return Err(NodeError::CdcOff { url: self.endpoint.to_string() });
+        }
+        let device = |path: &Path| std::fs::metadata(path).ok().map(|folder| folder.dev());
+        let inode =
+            |path: &Path| std::fs::metadata(path).ok().map(|folder| (folder.dev(), folder.ino()));
+        // A container may show the node's folders under other names: only what is seen is compared.
+        if let Some(actual) = &settings.cdc_raw
+            && let (Some(theirs), Some(ours)) = (inode(Path::new(actual)), inode(cdc_raw))
+            && theirs != ours
+        {
+            let configured = cdc_raw.display().to_string();
+            return Err(NodeError::OtherFolder { actual: actual.clone(), configured });
+        }
+        if let Some(commitlog) = &settings.commitlog
+            && let (Some(log), Some(raw)) = (device(Path::new(commitlog)), device(cdc_raw))
+            && log != raw
+        {
+            let cdc_raw = cdc_raw.display().to_string();
+            return Err(NodeError::OtherFileSystem { cdc_raw, commitlog: commitlog.clone() });
+        }
+        Ok(settings)
+    }
+
+    /// A session with this node alone: settings are each node's own.
+    async fn connect(&self) -> Result<Session, NodeError> {
+        let addresses = self.endpoint.addresses();
+        let only = AllowListHostFilter::new(addresses.iter().map(String::as_str));
+        let only = only.map_err(|error| self.failed(error))?;
+        let profile = ExecutionProfile::builder()
+            .request_timeout(Some(Duration::from_secs(30)))
+            .consistency(scylla::statement::Consistency::LocalOne)
+            .build();
+        let mut builder = SessionBuilder::new()
+            .known_nodes(addresses)
+            .host_filter(Arc::new(only))
+            .connection_timeout(Duration::from_secs(10))
+            .default_execution_profile_handle(profile.into_handle());
+        if let (Some(user), Some(password)) = (&self.endpoint.username, &self.endpoint.password) {
+            builder = builder.user(user, password.expose_secret());
+        }
+        if self.endpoint.tls {
+            let config = helenus_tls::client_config(self.endpoint.ca_file.as_deref());
+            builder = builder.tls_context(Some(config.map_err(|error| self.failed(error))?));
+        }
+        builder.build().await.map_err(|error| self.failed(error))
+    }
+
+    async fn texts(&self, session: &Session, query: &str) -> Result<Vec<String>, NodeError> {
+        let rows = session.query_unpaged(query, ()).await.map_err(|error| self.failed(error))?;
+        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
+        let rows = rows.rows::<(String,)>().map_err(|error| self.failed(error))?;
+        rows.map(|row| row.map(|(text,)| text).map_err(|error| self.failed(error))).collect()
+    }
+
+    fn failed(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> NodeError {
+        NodeError::Unavailable { url: self.endpoint.to_string(), source: error.into() }
+    }
+}
+
+impl SchemaSource for Node {
+    async fn fetch(&self) -> Result<String, BackendError> {
+        Box::pin(self.schema()).await.map_err(BackendError::new)
+    }
+
+    async fn total_space(&self) -> Option<u64> {
+        Box::pin(self.settings()).await.ok()?.total_space
+    }
+}

@@ -1,0 +1,197 @@
+//! Segments at rest: every record of a file, decoded as far as the schema allows.
+//!
+//! The files are taken for complete: a marker that is torn or points outside is damage, and what lies
+//! behind it is read as far as the records' own checksums vouch for it. Nothing is changed or deleted.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use helenus_commitlog::{Damage, End, Header, Mutation, Record, SegmentId};
+use helenus_cql::schema::{Catalog, JournalError, Lookup, Table, TableId};
+use helenus_cql::update::{ColumnUpdate, Content, Item, PartitionUpdate};
+use helenus_cql::wire::Reader;
+
+use crate::reader::{Next, OpenSection, ReadError, SegmentReader};
+use crate::schema::History;
+
+/// What a scan comes upon.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// A record and what it says.
+    Mutation(&'a Record<'a>, Mutation<'a>),
+    /// A record that nobody asked to decode.
+    Undecoded(&'a Record<'a>),
+    /// A record or section that cannot be read; the next goes on.
+    Damage(Damage),
+    /// DDL in the log that does not fit the schema it changes.
+    Schema(&'a Record<'a>, JournalError),
+}
+
+/// What a scan went through.
+#[derive(Debug, Clone, Copy)]
+pub struct Scanned {
+    /// The segment's header.
+    pub header: Header,
+    /// Records with valid checksums.
+    pub records: u64,
+    /// Bytes of the file up to the last marker.
+    pub bytes: u64,
+    /// Logical offset of the last marker: what `_cdc.idx` counts.
+    pub end: u64,
+}
+
+/// Which records a scan decodes.
+#[derive(Debug)]
+pub enum Wanted<'a> {
+    /// None.
+    Nothing,
+    /// All.
+    Everything,
+    /// Those that may concern this table, by keyspace and name.
+    Table(&'a str, &'a str),
+}
+
+/// Goes through a segment. DDL in it changes `history`, which the records behind it are decoded with.
+pub fn scan(
+    path: &Path,
+    history: &mut History,
+    wanted: &Wanted<'_>,
+    each: &mut dyn FnMut(Found<'_>),
+) -> Result<Scanned, ReadError> {
+    let mut reader = SegmentReader::open(path)?;
+    let header = *reader.header();
+    let mut records = 0;
+    let end = loop {
+        match reader.next_section(None)? {
+            Next::Section(section) => records += visit(&section, history, wanted, each),
+            Next::Damage(damage) => each(Found::Damage(damage)),
+            Next::End(end) => break end,
+        }
+    };
+    let at = reader.position();
+    if let Some(reason) = end.reason() {
+        each(Found::Damage(Damage {
+            segment: header.id,
+            offset: at.logical,
+            section: at.file,
+            table: None,
+            reason,
+        }));
+        // A marker with a wrong checksum is not trusted at all.
+        if end != End::BadMarker
+            && let Some(section) = reader.salvage()?
+        {
+            records += visit(&section, history, wanted, each);
+        }
+    }
+    Ok(Scanned { header, records, bytes: at.file, end: at.logical })
+}
+
+fn visit(
+    section: &OpenSection<'_>,
+    history: &mut History,
+    wanted: &Wanted<'_>,
+    each: &mut dyn FnMut(Found<'_>),
+) -> u64 {
+    let mut count = 0;
+    for record in section.records() {
+        let record = match record {
+            Ok(record) => record,
+            Err(damage) => {
+                each(Found::Damage(damage));
+                continue;
+            }
+        };
+        count += 1;
+        let catalog = history.catalog();
+        if !concerns(&record, wanted, &catalog, history) {
+            each(Found::Undecoded(&record));
+            continue;
+        }
+        match record.decode(&*catalog) {
+            Ok(mutation) => {
+                if let Err(error) = history.follow(&mutation) {
+                    each(Found::Schema(&record, error));
+                }
+                each(Found::Mutation(&record, mutation));
+            }
+            Err(damage) => each(Found::Damage(damage)),
+        }
+    }
+    count
+}
+
+fn concerns(
+    record: &Record<'_>,
+    wanted: &Wanted<'_>,
+    catalog: &Catalog,
+    history: &History,
+) -> bool {
+    let Wanted::Table(keyspace, name) = wanted else {
+        return matches!(wanted, Wanted::Everything);
+    };
+    // What else a mutation of several updates is about shows only when it is decoded.
+    let [1, ..] = record.payload else { return true };
+    let Some(id) = record.first_table() else { return true };
+    history.is_schema(id)
+        || catalog
+            .table(id)
+            .is_some_and(|table| *table.keyspace == **keyspace && *table.name == **name)
+}
+
+/// Where a node emptied a table: what it wrote there up to this point is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Truncation {
+    /// The segment.
+    pub segment: SegmentId,
+    /// The logical offset in it.
+    pub offset: u64,
+    /// When, by the node's clock, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// The truncations that an update of `system.local` tells of, by table.
+#[must_use]
+pub fn truncations(update: &PartitionUpdate<'_>) -> Vec<(TableId, Truncation)> {
+    let is_local = |table: &Table| &*table.keyspace == "system" && &*table.name == "local";
+    if !is_local(update.table) {
+        return Vec::new();
+    }
+    let rows = update.items.iter().filter_map(|item| match item {
+        Item::Row(row) => Some(row),
+        Item::Marker(_) => None,
+    });
+    let columns = rows.flat_map(|row| &row.columns);
+    let cells = columns.filter_map(|column| match column {
+        ColumnUpdate::Complex(column, _, cells) if &*column.name == "truncated_at" => Some(cells),
+        _ => None,
+    });
+    let entries = cells.flatten().filter_map(|(path, cell)| {
+        let Content::Live(bytes) = cell.content else { return None };
+        let mut reader = Reader::new(bytes);
+        let segment = SegmentId(reader.i64().ok()?);
+        let offset = u64::try_from(reader.i32().ok()?).ok()?;
+        let at_ms = reader.i64().ok()?;
+        Some((TableId::from_bytes(*path.as_array()?), Truncation { segment, offset, at_ms }))
+    });
+    entries.collect()
+}
+
+/// The last truncation of each table in segments of one node.
+pub fn find_truncations(
+    paths: &[impl AsRef<Path>],
+    history: &mut History,
+) -> Result<HashMap<TableId, Truncation>, ReadError> {
+    let mut last = HashMap::new();
+    for path in paths {
+        scan(path.as_ref(), history, &Wanted::Table("system", "local"), &mut |found| {
+            if let Found::Mutation(_, mutation) = found {
+                for (table, truncation) in mutation.updates.iter().flat_map(truncations) {
+                    let known = last.entry(table).or_insert(truncation);
+                    *known = truncation.max(*known);
+                }
+            }
+        })?;
+    }
+    Ok(last)
+}

@@ -1,0 +1,131 @@
+//! The schema that a reader of segments goes by: a document, followed through the log's own DDL.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helenus_commitlog::Mutation;
+use helenus_cql::schema::{Catalog, Change, Journal, JournalError, Lookup, Table};
+use helenus_cql::update::Timestamp;
+use helenus_model::{Failure, Kind};
+use serde::Deserialize;
+
+/// A document that is no schema.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// The file cannot be read.
+    #[error("the schema {} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The text is no schema.
+    #[error("{} is no schema", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: Box<JournalError>,
+    },
+}
+
+impl Failure for SchemaError {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "schema_missing",
+            Self::Malformed { .. } => "schema_malformed",
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("write one with `helenus capture schema`, from a node of the same cluster".into())
+    }
+}
+
+/// A schema and its history, as far as a document and the log tell it.
+///
+/// The document says when it was taken (`taken_at_us`): the log's newer DDL is applied to it. One
+/// that does not say is taken for newer than the log, which then only adds what the document no
+/// longer has.
+#[derive(Debug, Clone)]
+pub struct History {
+    journal: Journal,
+    document: Arc<Catalog>,
+    dated: bool,
+}
+
+impl History {
+    /// Reads a document from a file.
+    pub fn open(path: &Path) -> Result<Self, SchemaError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| SchemaError::Unreadable { path: path.to_owned(), source })?;
+        Self::new(&text).map_err(|source| SchemaError::Malformed {
+            path: path.to_owned(),
+            source: source.into(),
+        })
+    }
+
+    /// Reads a document.
+    pub fn new(document: &str) -> Result<Self, JournalError> {
+        #[derive(Deserialize)]
+        struct Dated {
+            taken_at_us: Option<i64>,
+        }
+        let dated = serde_json::from_str::<Dated>(document).ok();
+        let taken_at = dated.and_then(|dated| dated.taken_at_us).map(Timestamp);
+        let journal = Journal::new(document, taken_at)?;
+        Ok(Self { document: journal.catalog(), journal, dated: taken_at.is_some() })
+    }
+
+    /// A schema of nothing.
+    #[must_use]
+    pub fn empty() -> Self {
+        let journal = Journal::new(r#"{"tables": [], "columns": []}"#, None)
+            .expect("a document without rows is a schema");
+        Self { document: journal.catalog(), journal, dated: false }
+    }
+
+    /// The schema to decode the next record with.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.journal.catalog()
+    }
+
+    /// Follows a mutation, if it changes the schema.
+    pub fn follow(&mut self, mutation: &Mutation<'_>) -> Result<Vec<Change>, JournalError> {
+        let changes = mutation.updates.iter().any(|update| is_schema(update.table));
+        if changes { self.journal.apply(&mutation.updates) } else { Ok(Vec::new()) }
+    }
+
+    /// The table of this name as it is now.
+    #[must_use]
+    pub fn table(&self, keyspace: &str, name: &str) -> Option<Table> {
+        let log = self.journal.catalog();
+        let document = &self.document;
+        let found = if self.dated {
+            log.by_name(keyspace, name)
+        } else {
+            document.by_name(keyspace, name).or_else(|| log.by_name(keyspace, name))
+        };
+        found.cloned()
+    }
+
+    /// Whether a record of this table changes the schema.
+    pub(crate) fn is_schema(&self, id: helenus_cql::schema::TableId) -> bool {
+        self.journal.catalog().table(id).is_some_and(is_schema)
+    }
+}
+
+fn is_schema(table: &Table) -> bool {
+    &*table.keyspace == "system_schema"
+}

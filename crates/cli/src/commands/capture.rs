@@ -1,0 +1,204 @@
+//! `helenus capture`: from a node's commit log to topics.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helenus::backend::{BrokerUrl, Endpoint, StoreUrl};
+use helenus::capture::agent::{Agent, Status};
+use helenus::capture::cql::change::json::Policy;
+use helenus::capture::node::Node;
+use helenus::capture::options::Options;
+use helenus::capture::segments;
+use helenus::capture::space::{folder_bytes, parse_size};
+use helenus::{Failure, Kind, Ports};
+use secrecy::ExposeSecret;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Capture, CaptureCommand};
+use crate::config::{Config, Secret};
+use crate::exit::{Failed, Outcome};
+use crate::open;
+use crate::output::Output;
+use crate::signals::Interruption;
+
+pub(crate) async fn run(
+    capture: &Capture,
+    config: Config,
+    output: &Output,
+) -> Result<Outcome, Failed> {
+    match &capture.command {
+        CaptureCommand::Schema { output: file } => {
+            let node = node(capture, &config)?;
+            let schema = Box::pin(node.schema()).await?;
+            write(&schema, file.as_deref(), output)?;
+            Ok(Outcome::Done)
+        }
+        CaptureCommand::Run => agent(capture, config, output).await,
+        CaptureCommand::Status => status(&config, output),
+    }
+}
+
+fn write(schema: &str, file: Option<&Path>, output: &Output) -> Result<(), Failed> {
+    match file {
+        Some(file) => std::fs::write(file, schema).map_err(Failed::system(
+            format!("write {}", file.display()),
+            "name a file that this user may write",
+        )),
+        None => {
+            output.text(schema);
+            Ok(())
+        }
+    }
+}
+
+async fn agent(capture: &Capture, config: Config, output: &Output) -> Result<Outcome, Failed> {
+    let interruption = Interruption::listen()?;
+    let node = node(capture, &config)?;
+    let options = options(&config, &endpoint(capture, &config)?)?;
+    Box::pin(node.check(&options.cdc_raw)).await?;
+    let store = match &config.broker.url {
+        BrokerUrl::Embedded => Some(open::store(None, &config).await?),
+        BrokerUrl::Kafka(_) => None,
+    };
+    let broker = open::broker(None, &config, store.as_ref())?;
+    let clock = Arc::clone(&Ports::system().clock);
+    let line = format!(
+        "capturing {} into {}; Ctrl-C ends it",
+        options.cdc_raw.display(),
+        config.broker.url
+    );
+    let agent = Box::pin(Agent::start(options, broker, node, clock)).await?;
+    output.line(line);
+    let stop = CancellationToken::new();
+    let running = Box::pin(agent.run(stop.clone()));
+    let ended = tokio::select! {
+        ended = running => ended,
+        signal = interruption.heard() => {
+            // What is under way is dropped: a restart publishes it again, under the same ids.
+            tracing::info!(signal, "stopped");
+            Ok(())
+        }
+    };
+    if let Some(store) = store {
+        store.close().await;
+    }
+    ended?;
+    Ok(Outcome::Done)
+}
+
+fn options(config: &Config, endpoint: &Endpoint) -> Result<Options, Failed> {
+    let capture = &config.capture;
+    let cdc_raw = capture.cdc_raw.clone().ok_or(NotConfigured { key: "capture.cdc_raw" })?;
+    let host = endpoint.addresses().into_iter().next().unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host.as_str(), |(host, _)| host).to_owned();
+    let salt = capture.mask_salt.as_ref().map(Secret::reveal).transpose()?;
+    let salt = salt.as_ref().map_or("", |salt| salt.expose_secret());
+    let total_space = match &capture.total_space {
+        Some(text) => Some(parse_size(text).ok_or(NotConfigured { key: "capture.total_space" })?),
+        None => None,
+    };
+    Ok(Options {
+        node: capture.node.clone().unwrap_or(host).into(),
+        topic_prefix: capture.topic_prefix.clone(),
+        partitions: capture.partitions,
+        tables: capture.tables.clone(),
+        policy: Policy::new(capture.mask.clone(), salt.as_bytes()),
+        read_ahead: capture.read_ahead,
+        total_space,
+        ..Options::new(cdc_raw, &capture.state)
+    })
+}
+
+fn node(capture: &Capture, config: &Config) -> Result<Node, Failed> {
+    Ok(Node::new(endpoint(capture, config)?, Arc::clone(&Ports::system().clock)))
+}
+
+/// The node that is named, or configured for capture, or as the store.
+fn endpoint(capture: &Capture, config: &Config) -> Result<Endpoint, Failed> {
+    let (url, username, password) = match (&capture.node, &config.capture.url) {
+        // The configured password is for the configured node, and goes nowhere else.
+        (Some(url), _) => (url, &None, &None),
+        (None, Some(url)) => (url, &config.capture.username, &config.capture.password),
+        (None, None) => (&config.store.url, &config.store.username, &config.store.password),
+    };
+    let mut url = url.clone();
+    let password = password.as_ref().map(Secret::reveal).transpose()?;
+    url.set_credentials(username.clone(), password);
+    match url {
+        StoreUrl::Cassandra(endpoint) => Ok(endpoint),
+        StoreUrl::Sqlite(_) => Err(NotConfigured { key: "capture.url" }.into()),
+    }
+}
+
+/// What the agent last said of itself, and what lies in the folder now.
+fn status(config: &Config, output: &Output) -> Result<Outcome, Failed> {
+    let file = config.capture.state.join("status.json");
+    let text = std::fs::read(&file).map_err(|source| NoStatus { file: file.clone(), source })?;
+    let told: Status = serde_json::from_slice(&text)
+        .map_err(|error| NoStatus { file, source: std::io::Error::other(error) })?;
+    let waiting = match &config.capture.cdc_raw {
+        Some(folder) => {
+            let listed = segments::list(folder)?;
+            let unread = listed.iter().filter(|segment| segment.index.is_some()).count();
+            Some((unread, folder_bytes(folder).unwrap_or_default()))
+        }
+        None => None,
+    };
+    let mut document = json!(told);
+    if let (Some(document), Some((unread, bytes))) = (document.as_object_mut(), waiting) {
+        document.insert("segments_with_changes".to_owned(), json!(unread));
+        document.insert("used_bytes".to_owned(), json!(bytes));
+    }
+    output.document(&document);
+    let rows = document.as_object().into_iter().flatten();
+    let rows = rows.map(|(name, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        [name.replace('_', " "), if value == "null" { "-".to_owned() } else { value }]
+    });
+    output.table(["", ""], rows.collect());
+    Ok(Outcome::Done)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{key} is not set, or is not what it should be")]
+struct NotConfigured {
+    key: &'static str,
+}
+
+impl Failure for NotConfigured {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "not_configured"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(format!("set {} in helenus.toml; `helenus init` explains it", self.key).into())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no agent has left its status in {}", file.display())]
+struct NoStatus {
+    file: PathBuf,
+    #[source]
+    source: std::io::Error,
+}
+
+impl Failure for NoStatus {
+    fn kind(&self) -> Kind {
+        Kind::NotFound
+    }
+
+    fn code(&self) -> &'static str {
+        "no_status"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("start one with `helenus capture run`, or set capture.state to its folder".into())
+    }
+}

@@ -1,0 +1,208 @@
+//! `helenus segments`: what is in a node's commit log, without the node.
+
+mod cat;
+mod rows;
+mod stat;
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use helenus::capture::commitlog::{Damage, Record};
+use helenus::capture::offline::{Found, Scanned, Wanted, scan};
+use helenus::capture::schema::History;
+use helenus::capture::segments::find;
+use helenus::{Failure, Kind};
+use serde_json::json;
+
+use crate::args::{SegmentFiles, Segments, SegmentsCommand};
+use crate::config::Config;
+use crate::exit::{Failed, Outcome};
+use crate::output::Output;
+
+pub(crate) fn run(segments: &Segments, config: Config, output: &Output) -> Result<Outcome, Failed> {
+    let (SegmentsCommand::Stat { files }
+    | SegmentsCommand::Cat { files, .. }
+    | SegmentsCommand::Rows { files, .. }) = &segments.command;
+    let groups = groups(files, config.capture.cdc_raw)?;
+    match &segments.command {
+        SegmentsCommand::Stat { .. } => stat::run(&groups, files.schema.as_deref(), output),
+        SegmentsCommand::Cat { table, raw: true, .. } => {
+            let history = files.schema.as_deref().map(History::open).transpose()?;
+            cat::raw(&groups, history, table.as_ref(), output)
+        }
+        SegmentsCommand::Cat { table, .. } => {
+            cat::changes(&groups, history(files)?, table.as_ref(), output)
+        }
+        SegmentsCommand::Rows { table, at, .. } => {
+            rows::run(&groups, history(files)?, table, *at, output)
+        }
+    }
+}
+
+/// The segments by node.
+fn groups(files: &SegmentFiles, configured: Option<PathBuf>) -> Result<Vec<Vec<PathBuf>>, Failed> {
+    let mut paths = files.paths.clone();
+    if paths.is_empty() {
+        paths.extend(configured);
+    }
+    let groups = find(&paths)?;
+    if groups.is_empty() { Err(NothingToRead { paths }.into()) } else { Ok(groups) }
+}
+
+fn history(files: &SegmentFiles) -> Result<History, Failed> {
+    match &files.schema {
+        Some(path) => Ok(History::open(path)?),
+        None => Err(NoSchema.into()),
+    }
+}
+
+/// Goes through every segment of a group. One that cannot be read at all is complained about, and the
+/// next goes on, unless it is the only one.
+struct Reading<'o> {
+    output: &'o Output,
+    alone: bool,
+    damaged: bool,
+}
+
+impl<'o> Reading<'o> {
+    fn new(groups: &[Vec<PathBuf>], output: &'o Output) -> Self {
+        let alone = groups.iter().map(Vec::len).sum::<usize>() == 1;
+        Reading { output, alone, damaged: false }
+    }
+
+    /// Scans a segment; damage is complained about and told to `each`.
+    fn scan(
+        &mut self,
+        path: &Path,
+        history: &mut History,
+        wanted: &Wanted<'_>,
+        each: &mut dyn FnMut(Found<'_>) -> Result<(), Complaint>,
+    ) -> Result<Option<Scanned>, Failed> {
+        let mut complaints = Vec::new();
+        let scanned = scan(path, history, wanted, &mut |found| {
+            let complaint = match &found {
+                Found::Damage(damage) => Some(Complaint::of(damage)),
+                Found::Schema(record, error) => Some(Complaint::at(record, error.to_string())),
+                Found::Mutation(..) | Found::Undecoded(_) => None,
+            };
+            let refused = each(found).err();
+            for complaint in complaint.into_iter().chain(refused) {
+                complaint.tell(path, self.output);
+                complaints.push(complaint);
+            }
+        });
+        self.damaged |= !complaints.is_empty();
+        match scanned {
+            Ok(scanned) => Ok(Some(scanned)),
+            Err(error) if self.alone => Err(error.into()),
+            Err(error) => {
+                self.damaged = true;
+                let failed = Failed::from(error);
+                self.output.complain(&failed.to_text(), &json!({ "error": failed.to_json() }));
+                Ok(None)
+            }
+        }
+    }
+
+    const fn outcome(&self) -> Outcome {
+        if self.damaged { Outcome::ChecksFailed } else { Outcome::Done }
+    }
+}
+
+/// A place that could not be read, merged or shown.
+#[derive(Debug)]
+struct Complaint {
+    segment: i64,
+    offset: u64,
+    reason: String,
+}
+
+impl Complaint {
+    fn of(damage: &Damage) -> Self {
+        let reason = damage.reason.to_string();
+        Complaint { segment: damage.segment.0, offset: damage.offset, reason }
+    }
+
+    fn at(record: &Record<'_>, reason: String) -> Self {
+        Complaint { segment: record.segment.0, offset: record.start, reason }
+    }
+
+    fn tell(&self, path: &Path, output: &Output) {
+        let Complaint { segment, offset, reason } = self;
+        let file = path.display().to_string();
+        let mut text = format!("damaged: {file} at {offset}: {reason}");
+        if reason.contains("in the schema") {
+            text.push_str("; write a newer schema with `helenus capture schema`");
+        }
+        let details = json!({
+            "file": file, "segment": segment, "offset": offset, "reason": reason,
+        });
+        output.complain(&text, &json!({ "damage": details }));
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a schema is needed to decode segments, and none is named")]
+struct NoSchema;
+
+impl Failure for NoSchema {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "schema_missing"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("write one with `helenus capture schema` and name it with --schema".into())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no segment in {}", shown(paths))]
+struct NothingToRead {
+    paths: Vec<PathBuf>,
+}
+
+fn shown(paths: &[PathBuf]) -> String {
+    match paths {
+        [] => "no place at all".to_owned(),
+        paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+impl Failure for NothingToRead {
+    fn kind(&self) -> Kind {
+        Kind::NotFound
+    }
+
+    fn code(&self) -> &'static str {
+        "no_segments"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("name CommitLog-*.log files or the folder they are in, or set capture.cdc_raw".into())
+    }
+}
+
+/// A table that neither the schema nor the log has.
+#[derive(Debug, thiserror::Error)]
+#[error("neither the schema nor the segments have a table {table}")]
+struct UnknownTable {
+    table: String,
+}
+
+impl Failure for UnknownTable {
+    fn kind(&self) -> Kind {
+        Kind::NotFound
+    }
+
+    fn code(&self) -> &'static str {
+        "unknown_table"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("check the name, or write a newer schema with `helenus capture schema`".into())
+    }
+}

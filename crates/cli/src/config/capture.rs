@@ -1,0 +1,108 @@
+//! `[capture]`: which node, which tables, and where to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use helenus::backend::StoreUrl;
+use helenus::capture::cql::change::json::Treatment;
+use helenus::capture::options::TablePattern;
+use serde::{Deserialize, Deserializer, de};
+
+use super::{Secret, parsed_option};
+
+/// How a node's log is captured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Capture {
+    pub(crate) cdc_raw: Option<PathBuf>,
+    #[serde(deserialize_with = "parsed_option")]
+    pub(crate) url: Option<StoreUrl>,
+    pub(crate) username: Option<String>,
+    pub(crate) password: Option<Secret>,
+    pub(crate) node: Option<String>,
+    pub(crate) state: PathBuf,
+    pub(crate) topic_prefix: String,
+    #[serde(deserialize_with = "scalar")]
+    pub(crate) partitions: u32,
+    #[serde(deserialize_with = "patterns")]
+    pub(crate) tables: Vec<TablePattern>,
+    #[serde(deserialize_with = "treatments")]
+    pub(crate) mask: BTreeMap<String, Treatment>,
+    pub(crate) mask_salt: Option<Secret>,
+    #[serde(deserialize_with = "scalar")]
+    pub(crate) read_ahead: bool,
+    pub(crate) total_space: Option<String>,
+}
+
+impl Default for Capture {
+    fn default() -> Self {
+        Capture {
+            cdc_raw: None,
+            url: None,
+            username: None,
+            password: None,
+            node: None,
+            state: "helenus-capture".into(),
+            topic_prefix: "cassandra".to_owned(),
+            partitions: 8,
+            tables: Vec::new(),
+            mask: BTreeMap::new(),
+            mask_salt: None,
+            read_ahead: false,
+            total_space: None,
+        }
+    }
+}
+
+/// A value, or its text: variables of the environment have no other form.
+fn scalar<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + std::str::FromStr<Err: std::fmt::Display>,
+{
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Spelt<T> {
+        Value(T),
+        Text(String),
+    }
+    match Spelt::deserialize(deserializer)? {
+        Spelt::Value(value) => Ok(value),
+        Spelt::Text(text) => text.parse().map_err(de::Error::custom),
+    }
+}
+
+/// `["shop.*", "bank.accounts"]`, or the same in one text with commas.
+fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TablePattern>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Spelt {
+        List(Vec<String>),
+        Text(String),
+    }
+    let texts = match Spelt::deserialize(deserializer)? {
+        Spelt::List(texts) => texts,
+        Spelt::Text(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),
+    };
+    texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
+}
+
+/// `{ "shop.people.email" = "hash" }`
+fn treatments<'de, D>(deserializer: D) -> Result<BTreeMap<String, Treatment>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let spelt = BTreeMap::<String, String>::deserialize(deserializer)?;
+    let entry = |(column, word): (String, String)| {
+        if column.split('.').count() != 3 {
+            let problem = format!("'{column}' is no column; write keyspace.table.column");
+            return Err(de::Error::custom(problem));
+        }
+        match word.as_str() {
+            "hash" => Ok((column, Treatment::Hash)),
+            "drop" => Ok((column, Treatment::Drop)),
+            _ => Err(de::Error::custom(format!("'{word}' is neither hash nor drop"))),
+        }
+    };
+    spelt.into_iter().map(entry).collect()
+}

@@ -1,0 +1,235 @@
+//! `helenus segments` over recorded segments: what it prints, and how it ends on bad input.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::run;
+
+type Ended = (Option<i32>, String, String);
+
+fn fixture(name: &str) -> String {
+    format!("{}/../commitlog/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn recorded() -> Value {
+    serde_json::from_str(&std::fs::read_to_string(fixture("rows.json")).unwrap()).unwrap()
+}
+
+fn segments(folder: &Path, arguments: &[&str]) -> Ended {
+    run(folder, &[&["segments"], arguments].concat())
+}
+
+fn lines(out: &str) -> Vec<Value> {
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn error((code, out, err): Ended) -> Value {
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    serde_json::from_str::<Value>(&err).unwrap()["error"].clone()
+}
+
+/// The plain segment under the name a node gives it, changed by `change`.
+fn copied(folder: &Path, change: impl Fn(&mut Vec<u8>)) -> PathBuf {
+    let mut bytes = std::fs::read(fixture("plain.log")).unwrap();
+    let id = i64::from_be_bytes(bytes[4..12].try_into().unwrap());
+    change(&mut bytes);
+    let path = folder.join(format!("CommitLog-7-{id}.log"));
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn rows_are_what_the_node_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorded = recorded();
+    let tables: BTreeMap<String, Vec<String>> =
+        serde_json::from_value(recorded["rows"].clone()).unwrap();
+    for variant in ["plain", "lz4", "snappy", "deflate", "zstd", "v8"] {
+        let seconds = recorded["at"][variant].as_i64().unwrap();
+        let at = helenus::Timestamp::from_micros(seconds * 1_000_000).to_string();
+        let log = fixture(&format!("{variant}.log"));
+        for (table, expected) in &tables {
+            let schema = fixture("schema.json");
+            let arguments = ["rows", &log, "--schema", &schema, "--table", table, "--at", &at];
+            let (code, out, err) = segments(dir.path(), &arguments);
+            assert_eq!((code, err.as_str()), (Some(0), ""), "{variant} {table}");
+            assert_eq!(out.lines().collect::<Vec<_>>(), *expected, "{variant} {table}");
+        }
+    }
+}
+
+#[test]
+fn stat_counts_and_cat_prints_as_many_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    copied(dir.path(), |_| {});
+    let schema = fixture("schema.json");
+    let (code, out, err) = segments(dir.path(), &["stat", ".", "--schema", &schema, "--json"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let stat: Value = serde_json::from_str(&out).unwrap();
+    let segment = &stat["segments"][0];
+    assert_eq!((&segment["version"], &segment["compression"]), (&json!(7), &json!("none")));
+    assert_eq!(segment["damage"], json!([]));
+    assert_eq!(segment["bytes"], segment["end"], "it is not compressed");
+    let table = &stat["tables"]["fx.rows"];
+    assert!(table["first_write_us"].as_i64() < table["last_write_us"].as_i64());
+
+    let cat = ["cat", ".", "--schema", &schema, "--table", "fx.rows", "--json"];
+    let (code, out, err) = segments(dir.path(), &cat);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let changes = lines(&out);
+    assert_eq!(json!(changes.len()), table["changes"]);
+    let scopes: std::collections::BTreeSet<_> =
+        changes.iter().map(|change| change["scope"].as_str().unwrap()).collect();
+    for scope in ["row", "partition", "range", "static"] {
+        assert!(scopes.contains(scope), "{scopes:?}");
+    }
+    // All tables but Cassandra's own; the same number of lines for people.
+    let own = stat["tables"].as_object().unwrap().iter();
+    let own = own.filter(|(name, _)| name.starts_with("fx."));
+    let own: u64 = own.map(|(_, table)| table["changes"].as_u64().unwrap()).sum();
+    let (_, out, _) = segments(dir.path(), &["cat", ".", "--schema", &schema]);
+    assert_eq!(out.lines().count() as u64, own);
+    assert!(out.lines().any(|line| line.contains(" INSERT row fx.scalars ")), "{out}");
+}
+
+#[test]
+fn records_are_counted_and_shown_without_a_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, out, _) = segments(dir.path(), &["stat", &fixture("lz4.log"), "--json"]);
+    assert_eq!(code, Some(0));
+    let stat: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(stat["segments"][0]["compression"], "lz4");
+    let records = stat["segments"][0]["records"].as_u64().unwrap();
+    let (code, out, _) = segments(dir.path(), &["cat", "--raw", &fixture("lz4.log"), "--json"]);
+    assert_eq!((code, out.lines().count() as u64), (Some(0), records));
+    let first = &lines(&out)[0];
+    assert!(first["bytes"].as_str().unwrap().starts_with("0x0"), "{first}");
+    assert!(first["table_id"].is_string() && first["table"].is_null());
+}
+
+#[test]
+fn a_damaged_record_costs_itself_and_the_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let schema = fixture("schema.json");
+    let raw = ["cat", "--raw", &fixture("plain.log"), "--json", "--schema", &schema];
+    let (_, out, _) = segments(dir.path(), &raw);
+    let hits = lines(&out).into_iter().filter(|record| record["table"] == "fx.wide");
+    let victim = hits.last().unwrap();
+    let at = usize::try_from(victim["offset"].as_u64().unwrap()).unwrap();
+    let path = copied(dir.path(), |bytes| bytes[at + 30] ^= 1);
+    let path = path.to_str().unwrap();
+
+    let rows = |table: &str| {
+        let arguments = ["--json", "rows", path, "--schema", &schema, "--table", table];
+        segments(dir.path(), &arguments)
+    };
+    let expected = recorded()["rows"]["fx.nested"].as_array().unwrap().len();
+    let (code, out, err) = rows("fx.nested");
+    assert_eq!((code, out.lines().count()), (Some(1), expected));
+    let damage: Value = serde_json::from_str(&err).unwrap();
+    assert_eq!(damage["damage"]["offset"], victim["offset"]);
+    assert_eq!(damage["damage"]["reason"], "the record's checksum does not match");
+    assert_eq!(damage["damage"]["file"], path);
+
+    let (code, out, _) = segments(dir.path(), &["stat", path, "--json"]);
+    let stat: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &stat["segments"][0]["damage"][0]["offset"]), (Some(1), &victim["offset"]));
+    let (code, _, err) = segments(dir.path(), &["stat", path]);
+    assert_eq!(code, Some(1));
+    assert!(err.starts_with(&format!("damaged: {path} at {at}: ")), "{err}");
+}
+
+#[test]
+fn files_cut_short_twice_over_and_in_any_order_give_the_same_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let schema = fixture("schema.json");
+    let recorded = recorded();
+    let at = recorded["at"].as_object().unwrap().values().filter_map(Value::as_i64).max().unwrap();
+    let at = helenus::Timestamp::from_micros(at * 1_000_000).to_string();
+    let half = dir.path().join("half.log");
+    let bytes = std::fs::read(fixture("lz4.log")).unwrap();
+    std::fs::write(&half, &bytes[..bytes.len() / 2]).unwrap();
+    let lz4 = fixture("lz4.log");
+    for (name, expected) in recorded["rows"].as_object().unwrap() {
+        let tail = ["--schema", &schema, "--table", name, "--at", &at];
+        for files in [vec![lz4.as_str(), &lz4], vec![half.to_str().unwrap(), &lz4]] {
+            let (_, out, _) = segments(dir.path(), &[&["rows"], &files[..], &tail].concat());
+            assert_eq!(json!(out.lines().collect::<Vec<_>>()), *expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn bad_input_is_named_with_a_remedy_and_nothing_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let schema = fixture("schema.json");
+    let plain = fixture("plain.log");
+    let rows = |log: &str, schema: &str, table: &str| {
+        let arguments = ["--json", "rows", log, "--schema", schema, "--table", table];
+        error(segments(dir.path(), &arguments))
+    };
+    let check = |error: Value, kind: &str, words: &str| {
+        assert_eq!((&error["kind"], &error["applied"]), (&json!(kind), &json!(false)), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        assert!(error["remedy"].is_string(), "{error}");
+    };
+    let write = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let text = write("notes.log", b"these are my notes, not a segment");
+    check(rows(&text, &schema, "fx.rows"), "not_a_segment", "notes.log");
+    let newer = write("newer.log", &[0, 0, 0, 9, 1, 2, 3, 4]);
+    check(rows(&newer, &schema, "fx.rows"), "unsupported_version", "version 9");
+    let torn = copied(dir.path(), |bytes| bytes[6] ^= 1);
+    check(rows(torn.to_str().unwrap(), &schema, "fx.rows"), "header_checksum", "CommitLog-7-");
+    assert!(torn.try_exists().unwrap());
+    let sealed = write("sealed.log", &encrypted());
+    check(rows(&sealed, &schema, "fx.rows"), "encrypted", "AES/CBC/PKCS5Padding");
+    check(rows("none.log", &schema, "fx.rows"), "unreadable", "none.log");
+    check(rows(&plain, "none.json", "fx.rows"), "schema_missing", "none.json");
+    check(rows(&plain, &text, "fx.rows"), "schema_malformed", "notes.log");
+    check(rows(&plain, &schema, "fx.none"), "unknown_table", "fx.none");
+    let unnamed = ["--json", "rows", &plain, "--table", "fx.rows"];
+    check(error(segments(dir.path(), &unnamed)), "schema_missing", "--schema");
+    check(error(segments(dir.path(), &["--json", "stat"])), "no_segments", "capture.cdc_raw");
+    let (code, _, err) = segments(dir.path(), &["rows", &plain, "--table", "rows"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("keyspace.table"), "{err}");
+}
+
+/// The header of an encrypted segment.
+fn encrypted() -> Vec<u8> {
+    let parameters = br#"{"encCipher":"AES/CBC/PKCS5Padding","encKeyAlias":"k1","encIV":"00"}"#;
+    let length = u16::try_from(parameters.len()).unwrap();
+    let (version, id) = (7_u32.to_be_bytes(), 5_u32.to_be_bytes());
+    let wide = u32::from(length).to_be_bytes();
+    let mut hasher = crc32fast::Hasher::new();
+    for part in [&version[..], &id, &[0; 4], &wide, parameters] {
+        hasher.update(part);
+    }
+    let crc = hasher.finalize().to_be_bytes();
+    [&version[..], &[0; 4], &id, &length.to_be_bytes(), parameters, &crc].concat()
+}
+
+#[test]
+fn a_table_that_is_not_in_the_schema_is_named_by_its_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(fixture("schema.json")).unwrap();
+    let mut document: Value = serde_json::from_str(&text).unwrap();
+    for rows in ["tables", "columns", "dropped_columns"] {
+        let rows = document[rows].as_array_mut().unwrap();
+        rows.retain(|row| row["table_name"] != "hits");
+    }
+    let schema = dir.path().join("schema.json");
+    std::fs::write(&schema, document.to_string()).unwrap();
+    let cat = ["cat", &fixture("plain.log"), "--schema", schema.to_str().unwrap()];
+    let (code, out, err) = segments(dir.path(), &cat);
+    assert_eq!(code, Some(1));
+    assert!(out.lines().count() > 50, "what is known is printed");
+    assert!(err.contains("the table is not in the schema"), "{err}");
+    assert!(err.contains("helenus capture schema"), "{err}");
+}

@@ -1,0 +1,159 @@
+//! What a change is known by.
+//!
+//! Ids are UUIDv5 over the decoded content in one fixed form, not over a record's bytes: how a node
+//! packed the record does not matter, what it says does.
+
+use uuid::Uuid;
+
+use super::Change;
+use crate::schema::{Column, Table, TableId};
+use crate::update::{
+    Bound, Cell, Clustering, ColumnUpdate, Content, Deletion, Expiry, RowUpdate, Side,
+};
+
+/// The namespace of the ids of changes.
+const CHANGES: Uuid = Uuid::from_u128(0x6f2d_54b1_7a0e_4c55_9a37_1d0f_5be2_c8a4);
+
+/// The id of a change.
+pub(super) fn event_id(table: TableId, key: &[u8], change: &Change<'_>) -> Uuid {
+    let mut content = Digest(Vec::with_capacity(256));
+    content.0.extend(table.0.as_bytes());
+    content.bytes(key);
+    match change {
+        Change::Partition(deletion) => {
+            content.tag(b'p');
+            content.deletion(Some(*deletion));
+        }
+        Change::Range(range) => {
+            content.tag(b'g');
+            content.bound(&range.start);
+            content.bound(&range.end);
+            content.deletion(Some(range.deletion));
+        }
+        Change::Static(row) => {
+            content.tag(b's');
+            content.row(row);
+        }
+        Change::Row(row) => {
+            content.tag(b'r');
+            content.row(row);
+        }
+    }
+    Uuid::new_v5(&CHANGES, &content.0)
+}
+
+/// A number for the table as it is defined now: the same wherever the definition is the same.
+#[must_use]
+pub fn schema_version(table: &Table) -> u32 {
+    let mut content = Digest(table.id.0.as_bytes().to_vec());
+    let own = table.columns().iter().filter(|column| column.current);
+    for column in table.partition_key.iter().chain(&table.clustering).chain(own) {
+        content.column(column);
+    }
+    let [a, b, c, d, ..] = *Uuid::new_v5(&CHANGES, &content.0).as_bytes();
+    // Without its sign, so that it fits the integers of every language.
+    u32::from_be_bytes([a, b, c, d]) >> 1
+}
+
+/// Content in one fixed form: every field behind a tag or a length.
+struct Digest(Vec<u8>);
+
+impl Digest {
+    fn tag(&mut self, tag: u8) {
+        self.0.push(tag);
+    }
+
+    fn number(&mut self, number: i64) {
+        self.0.extend(number.to_be_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend((bytes.len() as u64).to_be_bytes());
+        self.0.extend(bytes);
+    }
+
+    fn deletion(&mut self, deletion: Option<Deletion>) {
+        let Some(deletion) = deletion else { return self.tag(b'-') };
+        self.tag(b'd');
+        self.number(deletion.timestamp.0);
+        self.number(deletion.at.0);
+    }
+
+    fn expiry(&mut self, expiry: Option<Expiry>) {
+        let Some(expiry) = expiry else { return self.tag(b'-') };
+        self.tag(b'e');
+        self.number(expiry.at.0);
+        self.number(i64::from(expiry.ttl.0));
+    }
+
+    fn clustering(&mut self, values: &Clustering<'_>) {
+        self.number(values.len().try_into().unwrap_or(i64::MAX));
+        for value in values {
+            match value {
+                Some(bytes) => self.bytes(bytes),
+                None => self.number(-1),
+            }
+        }
+    }
+
+    fn bound(&mut self, bound: &Bound<'_>) {
+        self.clustering(&bound.values);
+        self.tag(match bound.side {
+            Side::Before => b'<',
+            Side::After => b'>',
+        });
+    }
+
+    fn row(&mut self, row: &RowUpdate<'_>) {
+        self.clustering(&row.clustering);
+        match row.liveness {
+            Some(liveness) => {
+                self.tag(b'l');
+                self.number(liveness.timestamp.0);
+                self.expiry(liveness.expiry);
+            }
+            None => self.tag(b'-'),
+        }
+        self.deletion(row.deletion);
+        for update in &row.columns {
+            self.bytes(&update.column().name_bytes);
+            match update {
+                ColumnUpdate::Simple(_, cell) => self.cell(cell),
+                ColumnUpdate::Complex(_, deletion, elements) => {
+                    self.tag(b'c');
+                    self.deletion(*deletion);
+                    self.number(elements.len().try_into().unwrap_or(i64::MAX));
+                    for (path, cell) in elements {
+                        self.bytes(path);
+                        self.cell(cell);
+                    }
+                }
+            }
+        }
+    }
+
+    fn cell(&mut self, cell: &Cell<&[u8]>) {
+        self.number(cell.timestamp.0);
+        match cell.content {
+            Content::Live(bytes) => {
+                self.tag(b'v');
+                self.bytes(bytes);
+            }
+            Content::Expiring(bytes, expiry) => {
+                self.tag(b'x');
+                self.bytes(bytes);
+                self.expiry(Some(expiry));
+            }
+            Content::Deleted(at) => {
+                self.tag(b't');
+                self.number(at.0);
+            }
+        }
+    }
+
+    fn column(&mut self, column: &Column) {
+        self.bytes(&column.name_bytes);
+        self.bytes(column.ty.to_string().as_bytes());
+        self.tag(u8::from(column.descending));
+    }
+}

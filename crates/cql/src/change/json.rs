@@ -1,0 +1,409 @@
+//! Change events as JSON; `docs/formats/change-events.md` describes every field.
+//!
+//! Values are written by [`crate::exact`], so that reading an event gives the event. A column may
+//! be left out or replaced by a hash ([`Policy`]); what was masked cannot be read back.
+
+mod read;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use uuid::Uuid;
+
+use super::{Change, ChangeEvent, Encode, Operation, Scope};
+use crate::datatype::CqlType;
+use crate::exact;
+use crate::json::write_string;
+use crate::schema::{Column, Table};
+use crate::update::{
+    Bound, Cell, ColumnUpdate, Content, Deletion, Element, Expiry, Liveness, RowUpdate, Side,
+};
+
+pub use read::{ReadError, ReadEvent, read};
+
+/// What becomes of a column's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// They are written.
+    Keep,
+    /// A hash is written in their place, the same for the same value.
+    Hash,
+    /// The column is left out.
+    Drop,
+}
+
+/// Which columns are masked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    columns: BTreeMap<String, Treatment>,
+    salt: Uuid,
+}
+
+impl Policy {
+    /// A policy by `keyspace.table.column`; hashes depend on the salt, so that they cannot be
+    /// looked up in a table made by somebody who does not know it.
+    #[must_use]
+    pub fn new(columns: BTreeMap<String, Treatment>, salt: &[u8]) -> Self {
+        Self { columns, salt: Uuid::new_v5(&Uuid::NAMESPACE_OID, salt) }
+    }
+
+    /// What becomes of this column's values.
+    #[must_use]
+    pub fn treatment(&self, table: &Table, column: &Column) -> Treatment {
+        if self.columns.is_empty() {
+            return Treatment::Keep;
+        }
+        let name = format!("{}.{}.{}", table.keyspace, table.name, column.name);
+        self.columns.get(&name).copied().unwrap_or(Treatment::Keep)
+    }
+
+    /// What stands for a value that is hashed.
+    #[must_use]
+    pub fn hash(&self, bytes: &[u8]) -> Uuid {
+        Uuid::new_v5(&self.salt, bytes)
+    }
+}
+
+impl Encode for Policy {
+    fn content_type(&self) -> &'static str {
+        "application/json"
+    }
+
+    fn encode(&self, event: &ChangeEvent<'_>) -> Vec<u8> {
+        let mut out = String::with_capacity(512);
+        write(event, self, &mut out);
+        out.into_bytes()
+    }
+}
+
+/// Appends an event.
+pub fn write(event: &ChangeEvent<'_>, policy: &Policy, out: &mut String) {
+    let table = event.table;
+    let writer = Writer { table, policy };
+    let operation = event.operation();
+    let _infallible =
+        write!(out, "{{\"event_id\":\"{}\",\"source_table\":", event.event_id.hyphenated());
+    write_string(&format!("{}.{}", table.keyspace, table.name), out);
+    let _infallible = write!(
+        out,
+        ",\"table_id\":\"{}\",\"operation\":\"{}\",\"scope\":\"{}\",\"primary_key\":",
+        table.id,
+        operation.name(),
+        event.scope().name()
+    );
+    writer.primary_key(event, out);
+    out.push_str(",\"before_data\":null,\"after_data\":");
+    match &event.change {
+        Change::Static(row) | Change::Row(row) if operation != Operation::Delete => {
+            writer.after_data(row, out);
+        }
+        _ => out.push_str("null"),
+    }
+    let _infallible = write!(out, ",\"timestamp\":{}", event.timestamp().0);
+    writer.change(&event.change, out);
+    out.push_str(",\"cassandra_node\":");
+    write_string(&event.origin.node, out);
+    let _infallible = write!(
+        out,
+        ",\"schema_version\":{},\"trace_id\":\"{}\",\"position\":{{\"segment\":{},\"offset\":{},\"index\":{}}}}}",
+        event.origin.schema_version,
+        event.trace_id.simple(),
+        event.origin.segment,
+        event.origin.offset,
+        event.index
+    );
+}
+
+impl Operation {
+    /// The word in an event.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "INSERT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl Scope {
+    /// The word in an event.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Row => "row",
+            Self::Partition => "partition",
+            Self::Range => "range",
+            Self::Static => "static",
+            Self::Column => "column",
+            Self::Element => "element",
+        }
+    }
+}
+
+struct Writer<'w> {
+    table: &'w Table,
+    policy: &'w Policy,
+}
+
+impl Writer<'_> {
+    fn primary_key(&self, event: &ChangeEvent<'_>, out: &mut String) {
+        let parts = self.table.key_parts(event.key).unwrap_or_default();
+        let first = &mut true;
+        out.push('{');
+        for (column, part) in self.table.partition_key.iter().zip(parts) {
+            name(&column.name, first, out);
+            self.value(column, &column.ty, part, out);
+        }
+        if let Change::Row(row) = &event.change {
+            for (column, value) in self.table.clustering.iter().zip(&row.clustering) {
+                name(&column.name, first, out);
+                match value {
+                    Some(bytes) => self.value(column, &column.ty, bytes, out),
+                    None => out.push_str("null"),
+                }
+            }
+        }
+        out.push('}');
+    }
+
+    /// A value of a column, or what stands for it.
+    fn value(&self, column: &Column, ty: &CqlType, bytes: &[u8], out: &mut String) {
+        if self.policy.treatment(self.table, column) == Treatment::Keep {
+            exact::write(ty, bytes, out);
+        } else {
+            let hash = self.policy.hash(bytes).simple();
+            let _infallible = write!(out, "{{\"$hash\":\"{hash}\"}}");
+        }
+    }
+
+    /// The columns whose whole value the change tells: what it wrote, and null for what it deleted.
+    fn after_data(&self, row: &RowUpdate<'_>, out: &mut String) {
+        let first = &mut true;
+        out.push('{');
+        for update in &row.columns {
+            let column = update.column();
+            if self.policy.treatment(self.table, column) == Treatment::Drop {
+                continue;
+            }
+            match update {
+                ColumnUpdate::Simple(column, cell) => {
+                    name(&column.name, first, out);
+                    match cell.content {
+                        Content::Live(bytes) | Content::Expiring(bytes, _) => {
+                            self.value(column, &column.ty, bytes, out);
+                        }
+                        Content::Deleted(_) => out.push_str("null"),
+                    }
+                }
+                ColumnUpdate::Complex(column, Some(_), elements) => {
+                    name(&column.name, first, out);
+                    self.whole(column, elements, out);
+                }
+                ColumnUpdate::Complex(_, None, _) => {}
+            }
+        }
+        out.push('}');
+    }
+
+    /// A collection that was replaced.
+    fn whole(&self, column: &Column, elements: &[Element<'_>], out: &mut String) {
+        let live = || {
+            elements.iter().filter_map(|(path, cell)| match cell.content {
+                Content::Live(bytes) | Content::Expiring(bytes, _) => Some((*path, bytes)),
+                Content::Deleted(_) => None,
+            })
+        };
+        if live().next().is_none() {
+            return out.push_str("null");
+        }
+        let first = &mut true;
+        let named = matches!(&*column.ty, CqlType::User(_))
+            || matches!(&*column.ty, CqlType::Map(key, _) if exact::is_text(key));
+        out.push(if named { '{' } else { '[' });
+        for (path, bytes) in live() {
+            separate(first, out);
+            match &*column.ty {
+                CqlType::List(element) => self.value(column, element, bytes, out),
+                CqlType::Set(element) => self.value(column, element, path, out),
+                CqlType::Map(_, value) if named => {
+                    write_string(&String::from_utf8_lossy(path), out);
+                    out.push(':');
+                    self.value(column, value, bytes, out);
+                }
+                CqlType::Map(key, value) => {
+                    out.push('[');
+                    self.value(column, key, path, out);
+                    out.push(',');
+                    self.value(column, value, bytes, out);
+                    out.push(']');
+                }
+                ty => {
+                    let (field, ty) = field_of(ty, path).unwrap_or(("?", &CqlType::Blob));
+                    write_string(field, out);
+                    out.push(':');
+                    self.value(column, ty, bytes, out);
+                }
+            }
+        }
+        out.push(if named { '}' } else { ']' });
+    }
+
+    fn change(&self, change: &Change<'_>, out: &mut String) {
+        match change {
+            Change::Partition(deletion) => write_deletion("deletion", *deletion, out),
+            Change::Range(range) => {
+                write_deletion("deletion", range.deletion, out);
+                out.push_str(",\"range\":{\"start\":");
+                self.bound(&range.start, Side::Before, out);
+                out.push_str(",\"end\":");
+                self.bound(&range.end, Side::After, out);
+                out.push('}');
+            }
+            Change::Static(row) | Change::Row(row) => {
+                if let Some(liveness) = row.liveness {
+                    let Liveness { timestamp, expiry } = liveness;
+                    let _infallible = write!(out, ",\"liveness\":{{\"timestamp\":{}", timestamp.0);
+                    write_expiry(expiry, out);
+                    out.push('}');
+                }
+                if let Some(deletion) = row.deletion {
+                    write_deletion("row_deletion", deletion, out);
+                }
+                self.columns(&row.columns, out);
+            }
+        }
+    }
+
+    /// A bound includes the rows that begin with its values if it lies on their far side.
+    fn bound(&self, bound: &Bound<'_>, including: Side, out: &mut String) {
+        let first = &mut true;
+        out.push_str("{\"values\":[");
+        for (column, value) in self.table.clustering.iter().zip(&bound.values) {
+            separate(first, out);
+            match value {
+                Some(bytes) => self.value(column, &column.ty, bytes, out),
+                None => out.push_str("null"),
+            }
+        }
+        let _infallible = write!(out, "],\"inclusive\":{}}}", bound.side == including);
+    }
+
+    fn columns(&self, columns: &[ColumnUpdate<'_>], out: &mut String) {
+        let first = &mut true;
+        out.push_str(",\"columns\":{");
+        for update in columns {
+            let treatment = self.policy.treatment(self.table, update.column());
+            if treatment == Treatment::Drop {
+                continue;
+            }
+            name(&update.column().name, first, out);
+            match update {
+                ColumnUpdate::Simple(_, cell) => {
+                    out.push('{');
+                    write_cell(cell, out);
+                    out.push('}');
+                }
+                ColumnUpdate::Complex(column, deletion, elements) => {
+                    out.push('{');
+                    if let Some(deletion) = deletion {
+                        write_deletion("deletion", *deletion, out);
+                        out.push(',');
+                    }
+                    out.push_str("\"elements\":[");
+                    let first = &mut true;
+                    for element in elements {
+                        separate(first, out);
+                        self.element(column, element, out);
+                    }
+                    out.push_str("]}");
+                }
+            }
+        }
+        out.push('}');
+    }
+
+    fn element(&self, column: &Column, (path, cell): &Element<'_>, out: &mut String) {
+        out.push_str("{\"path\":");
+        let value_type = match &*column.ty {
+            CqlType::List(element) => {
+                // Where an element stands says nothing of what it is.
+                exact::write(&CqlType::TimeUuid, path, out);
+                element
+            }
+            CqlType::Set(element) => {
+                self.value(column, element, path, out);
+                element
+            }
+            CqlType::Map(key, value) => {
+                self.value(column, key, path, out);
+                value
+            }
+            ty => match field_of(ty, path) {
+                Some((field, ty)) => {
+                    write_string(field, out);
+                    ty
+                }
+                None => {
+                    exact::write(&CqlType::Empty, path, out);
+                    &CqlType::Blob
+                }
+            },
+        };
+        if let Content::Live(bytes) | Content::Expiring(bytes, _) = cell.content
+            && !matches!(&*column.ty, CqlType::Set(_))
+        {
+            out.push_str(",\"value\":");
+            self.value(column, value_type, bytes, out);
+        }
+        out.push(',');
+        write_cell(cell, out);
+        out.push('}');
+    }
+}
+
+/// The name and type of the field that a path stands for.
+fn field_of<'t>(ty: &'t CqlType, path: &[u8]) -> Option<(&'t str, &'t CqlType)> {
+    let CqlType::User(user) = ty else { return None };
+    let index = path.as_array().map(|raw| u16::from_be_bytes(*raw))?;
+    user.fields.get(usize::from(index)).map(|(name, ty)| (&**name, ty))
+}
+
+/// Time and end of a cell, without braces.
+fn write_cell(cell: &Cell<&[u8]>, out: &mut String) {
+    let _infallible = write!(out, "\"timestamp\":{}", cell.timestamp.0);
+    match cell.content {
+        Content::Live(_) => {}
+        Content::Expiring(_, expiry) => write_expiry(Some(expiry), out),
+        Content::Deleted(at) => {
+            let _infallible = write!(out, ",\"deleted_at\":{}", at.0);
+        }
+    }
+}
+
+fn write_expiry(expiry: Option<Expiry>, out: &mut String) {
+    if let Some(Expiry { at, ttl }) = expiry {
+        let _infallible = write!(out, ",\"ttl\":{},\"expires_at\":{}", ttl.0, at.0);
+    }
+}
+
+/// A deletion as a field of its own, behind a comma.
+fn write_deletion(field: &str, deletion: Deletion, out: &mut String) {
+    let (timestamp, at) = (deletion.timestamp.0, deletion.at.0);
+    if !out.ends_with('{') {
+        out.push(',');
+    }
+    let _infallible = write!(out, "\"{field}\":{{\"timestamp\":{timestamp},\"deleted_at\":{at}}}");
+}
+
+fn name(name: &str, first: &mut bool, out: &mut String) {
+    separate(first, out);
+    write_string(name, out);
+    out.push(':');
+}
+
+fn separate(first: &mut bool, out: &mut String) {
+    if !std::mem::take(first) {
+        out.push(',');
+    }
+}
