@@ -42,12 +42,26 @@ const BENCHES: &[Run] = &[
     // Its node is its own, so that the processor time it prints is of this bench alone.
     Run { name: "events", package: "helenus-store", target: "events", services: &[] },
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
+    Run { name: "messaging", package: "helenus-relay", target: "messaging", services: KAFKA },
 ];
 
 const PROOFS: &[Run] = &[
     Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] },
+    Run {
+        name: "projection-crash",
+        package: "helenus-store",
+        target: "projections::crash",
+        services: &[],
+    },
+    Run {
+        name: "archive",
+        package: "helenus-store",
+        target: "retiring_beside_readers_and_writers",
+        services: CASSANDRA,
+    },
     Run { name: "events-model", package: "helenus-store", target: "model::", services: CASSANDRA },
     Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
+    Run { name: "relay", package: "helenus-relay", target: "proof::", services: KAFKA },
     Run {
         name: "segments-rows",
         package: "helenus-capture",
@@ -62,6 +76,7 @@ const PROOFS: &[Run] = &[
     },
 ];
 const CASSANDRA: &[Service] = &[Service::Cassandra];
+const KAFKA: &[Service] = &[Service::Kafka];
 
 const PROOF_SIZE_VARIABLE: &str = "HELENUS_PROOF";
 /// A proof prints its result on lines that start so.

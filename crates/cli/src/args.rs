@@ -1,11 +1,22 @@
 //! The arguments.
 
+mod project;
+mod relay;
+mod topics;
+
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use helenus::backend::StoreUrl;
 use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
+
+use crate::config::parse_duration;
+pub(crate) use project::{Project, ProjectCommand};
+pub(crate) use relay::{Relay, RelayCommand, RelayMode};
+pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -48,6 +59,10 @@ pub(crate) enum Command {
     Events(Events),
     /// Publish the changes of a node's tables, from its commit log
     Capture(Capture),
+    /// Publish what is staged in the outbox
+    Relay(Relay),
+    /// Look into topics
+    Topics(Topics),
     /// Look into segments of a node's commit log, without the node
     Segments(Segments),
     /// Print a script that completes commands for a shell
@@ -123,6 +138,8 @@ pub(crate) enum EventsCommand {
         limit: Option<u64>,
     },
     /// Print the events of all streams in one order, each with its position
+    ///
+    /// Where events were dropped for good, a line has their number as "dropped".
     Feed {
         /// Start after this position
         #[arg(long, value_name = "POSITION")]
@@ -150,7 +167,102 @@ pub(crate) enum EventsCommand {
     },
     /// Print every stream with its last version, one JSON object a line
     Streams,
+    /// Fill tables from the feed, see how far they are, and what could not be applied
+    Project(Project),
+    /// Show the newest snapshot of a stream; save, list or prune snapshots
+    // Its --version is the stream's.
+    #[command(disable_version_flag = true)]
+    Snapshot(Snapshot),
+    /// Move old events into the archive, where reads still find them, or delete them
+    #[command(after_help = ARCHIVE_HELP)]
+    Archive(Archive),
 }
+
+#[derive(Args, Debug)]
+pub(crate) struct Snapshot {
+    /// The stream
+    pub(crate) stream: StreamId,
+
+    /// List all of them, newest first, without their payloads
+    #[arg(long, conflicts_with = "save")]
+    pub(crate) list: bool,
+
+    #[command(flatten)]
+    pub(crate) saving: SaveSnapshot,
+
+    /// Delete all but the newest so many
+    #[arg(long, value_name = "N", conflicts_with = "list")]
+    pub(crate) keep: Option<NonZeroU32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SaveSnapshot {
+    /// Save stdin as a snapshot
+    #[arg(long, requires = "version", requires = "type")]
+    pub(crate) save: bool,
+
+    /// Version of the last event that is in it; showing, the newest at or below this
+    #[arg(long, value_name = "N", value_parser = version)]
+    pub(crate) version: Option<Version>,
+
+    /// What it is of, by a name of the application's choice
+    #[arg(long, value_name = "NAME", requires = "save")]
+    pub(crate) r#type: Option<String>,
+
+    /// Version of the payload's shape
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
+    pub(crate) schema_version: i32,
+
+    /// MIME type of the payload
+    #[arg(long, value_name = "TYPE", default_value = helenus::Payload::JSON)]
+    pub(crate) content_type: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Archive {
+    /// The stream
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) stream: Option<StreamId>,
+
+    /// Every stream
+    #[arg(long, conflicts_with = "before")]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) cut: CutArguments,
+
+    /// Delete the events for good, archived ones too
+    #[arg(long)]
+    pub(crate) drop: bool,
+
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Also without a snapshot, and of what subscriptions have not read
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct CutArguments {
+    /// Events before this version
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    pub(crate) before: Option<Version>,
+
+    /// All but the last so many
+    #[arg(long, value_name = "N")]
+    pub(crate) keep_last: Option<u64>,
+
+    /// Events appended longer ago than this, such as 30d or 12h
+    #[arg(long, value_name = "AGE", value_parser = parse_duration)]
+    pub(crate) older_than: Option<Duration>,
+}
+
+const ARCHIVE_HELP: &str = "\
+A stream keeps its version. A snapshot at or above the last of the events must stand for them,
+unless --force is given. Interrupted, the same command completes it.";
 
 const APPEND_HELP: &str = "\
 Each line of stdin is an event:

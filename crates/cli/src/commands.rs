@@ -1,10 +1,12 @@
 //! One module a command.
 
+pub(crate) mod body;
 pub(crate) mod capture;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod init;
-pub(crate) mod interruption;
+pub(crate) mod relay;
 pub(crate) mod segments;
 pub(crate) mod shell;
+pub(crate) mod topics;

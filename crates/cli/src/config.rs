@@ -4,23 +4,28 @@
 //! refused with the nearest one that exists. Secrets come from the environment or from files of
 //! their own and are never printed.
 
+mod broker;
 mod capture;
 mod keys;
 mod load;
+mod relay;
 mod secret;
 mod store;
 mod values;
 
 use std::path::PathBuf;
 
-use helenus::backend::{BrokerUrl, MetadataUrl, RegistryUrl, TargetUrl};
+use helenus::backend::{MetadataUrl, RegistryUrl, TargetUrl};
 use serde::{Deserialize, Deserializer, de};
 
+pub(crate) use broker::Broker;
 pub(crate) use capture::Capture;
 pub(crate) use keys::template;
 pub(crate) use load::{ConfigError, load};
+pub(crate) use relay::Relay;
 pub(crate) use secret::Secret;
 pub(crate) use store::Store;
+pub(crate) use values::parse_duration;
 
 /// Everything that can be configured; see [`template`] for what each key means.
 #[derive(Clone, Debug, Deserialize)]
@@ -29,6 +34,7 @@ pub(crate) use store::Store;
 pub(crate) struct Config {
     pub(crate) store: Store,
     pub(crate) broker: Broker,
+    pub(crate) relay: Relay,
     pub(crate) metadata: Metadata,
     pub(crate) target: Target,
     pub(crate) registry: Registry,
@@ -37,13 +43,6 @@ pub(crate) struct Config {
     /// The file it came from, if there was one.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Broker {
-    #[serde(deserialize_with = "parsed")]
-    pub(crate) url: BrokerUrl,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -84,12 +83,6 @@ pub(crate) struct Log {
 pub(crate) enum LogFormat {
     Text,
     Json,
-}
-
-impl Default for Broker {
-    fn default() -> Self {
-        Broker { url: BrokerUrl::Embedded }
-    }
 }
 
 impl Default for Metadata {

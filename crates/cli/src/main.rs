@@ -5,7 +5,9 @@ mod commands;
 mod config;
 mod exit;
 mod logging;
+mod open;
 mod output;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -41,7 +43,9 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         | Command::Demo(_)
         | Command::Doctor
         | Command::Events(_)
-        | Command::Segments(_) => {}
+        | Command::Relay(_)
+        | Command::Segments(_)
+        | Command::Topics(_) => {}
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
@@ -57,6 +61,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
                 Box::pin(commands::capture::run(capture, config?, output)).await
             }
             Command::Events(events) => commands::events::run(events, config?, output).await,
+            Command::Relay(relay) => Box::pin(commands::relay::run(relay, config?, output)).await,
+            Command::Topics(topics) => commands::topics::run(topics, config?, output).await,
             // A broken configuration is the first thing a doctor should speak of.
             _ => Box::pin(commands::doctor::run(config, output)).await,
         }

@@ -4,56 +4,55 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it did")]
 
-use futures_util::TryStreamExt;
-use helenus::store::{Append, AppendError, EventStore, ReadEvents};
-use helenus::{Expected, NewEvent, Payload, Ports, RecordedEvent, Store, StreamId, Version};
+use helenus::aggregate::{Aggregate, Aggregates};
+use helenus::store::{Append, EventStore};
+use helenus::typed::{Registry, TypedEvent, encode};
+use helenus::{Ports, Store, StreamId};
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Serialize, Deserialize)]
+enum Happened {
+    Placed { total: u64 },
+    Paid,
+}
+
+impl TypedEvent for Happened {
+    const TYPE: &'static str = "order.happened";
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Order {
-    version: Option<Version>,
     total: u64,
     paid: bool,
 }
 
-impl Order {
-    fn apply(mut self, event: &RecordedEvent) -> Self {
-        self.version = Some(event.version);
-        match event.event_type.as_str() {
-            "order.placed" => self.total = number(&event.payload),
-            _ => self.paid |= event.event_type == "order.paid",
+impl Aggregate for Order {
+    type Event = Happened;
+    const SNAPSHOT_TYPE: &'static str = "order";
+
+    fn apply(&mut self, event: Happened) {
+        match event {
+            Happened::Placed { total } => self.total = total,
+            Happened::Paid => self.paid = true,
         }
-        self
     }
-
-    fn pay(&self) -> Option<NewEvent> {
-        (!self.paid).then(|| NewEvent::new("order.paid", Payload::json(&self.total.into())))
-    }
-}
-
-fn number(payload: &Payload) -> u64 {
-    payload.text().and_then(|json| json.parse().ok()).unwrap_or_default()
-}
-
-async fn load(store: &Store, id: &StreamId) -> Result<Order, Box<dyn std::error::Error>> {
-    let events = store.read(ReadEvents::forward(id.clone()));
-    Ok(events.try_fold(Order::default(), async |order, event| Ok(order.apply(&event))).await?)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "sqlite:orders.db".to_owned());
     let store = Store::open(&url.parse()?, Ports::system()).await?;
+    let orders = Aggregates::<Order>::new(Registry::new().event(|event: Happened| event));
     let id = StreamId::new("order-1")?;
-    let placed = NewEvent::new("order.placed", Payload::json(&12.into()));
-    match store.append(Append::new(id.clone(), Expected::NoStream, vec![placed])).await {
-        Ok(_) | Err(AppendError::Conflict { .. }) => {} // placed now, or by an earlier run
-        Err(error) => return Err(error.into()),
+    for happened in [Happened::Placed { total: 12 }, Happened::Paid] {
+        let mut order = orders.load(&store, &id).await?;
+        if order.version.is_none() || matches!(happened, Happened::Paid) && !order.state.paid {
+            let append = Append::new(id.clone(), order.expected(), vec![encode(&happened)?]);
+            store.append(append).await?; // a conflict if somebody decided meanwhile
+        }
+        orders.save_if_due(&store, &mut order).await?;
     }
-    let order = load(&store, &id).await?;
-    if let (Some(version), Some(paid)) = (order.version, order.pay()) {
-        store.append(Append::new(id.clone(), Expected::Exact(version), vec![paid])).await?;
-    }
-    println!("{:?}", load(&store, &id).await?);
+    println!("{:?}", orders.load(&store, &id).await?.state);
     store.close().await;
     Ok(())
 }

@@ -159,6 +159,10 @@ impl contract::Publisher for Publisher {
     async fn publish(&mut self, transaction: Transaction) -> Result<(), Error> {
         on_backend!(PublisherBackend, &mut self.backend, own => own.publish(transaction).await)
     }
+
+    async fn finish(self) -> Result<(), Error> {
+        on_backend!(PublisherBackend, self.backend, own => own.finish().await)
+    }
 }
 
 impl contract::Broker for Broker {

@@ -7,6 +7,7 @@
 //! use helenus::store::Outbox;
 //! use helenus::{Broker, ChannelId, Message, MessageId, Payload, Ports, Store};
 //! use helenus::broker::Broker as _;
+//! use helenus::relay::{Options, Relay};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,8 +26,9 @@
 //!     ports.clock.now(),
 //! );
 //! store.enqueue(placed).await?;
-//! let drained = helenus::relay::drain(&store, &broker, &*ports.clock, 100).await?;
-//! assert_eq!(drained.published, 1);
+//! let relay = Relay::new(store, broker, Options::default(), ports);
+//! let totals = relay.run_until_empty(Default::default()).await?;
+//! assert_eq!(totals.published, 1);
 //! # Ok(())
 //! # }
 //! ```
@@ -37,6 +39,8 @@ mod brokers;
 mod contracts;
 #[cfg(feature = "sqlite")]
 mod open;
+#[cfg(feature = "sqlite")]
+mod retention;
 
 #[cfg(feature = "sqlite")]
 pub mod interop;
@@ -70,6 +74,25 @@ pub mod cassandra {
 /// What a store promises.
 pub mod store {
     pub use helenus_store::contract::*;
+}
+
+/// What the events of a stream come to, with snapshots.
+pub mod aggregate {
+    pub use helenus_store::aggregate::*;
+}
+
+/// Consumers of the feed of all events.
+pub mod subscription {
+    pub use helenus_store::subscription::*;
+}
+
+/// Tables that follow the feed; [`Store::projector`] runs them.
+///
+/// What an application writes for one, `Projection`, names the driver and is in
+/// [`interop::rusqlite`].
+#[cfg(feature = "sqlite")]
+pub mod projection {
+    pub use helenus_store::sqlite::{ProjectionError, Projector, ProjectorOptions, SqlProjection};
 }
 
 /// Events as an application's own types.

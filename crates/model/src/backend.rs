@@ -209,6 +209,15 @@ impl StoreUrl {
     }
 }
 
+impl BrokerUrl {
+    /// Gives the connection a user and a password from elsewhere than the URL.
+    pub fn set_credentials(&mut self, username: Option<String>, password: Option<SecretString>) {
+        if let BrokerUrl::Kafka(endpoint) = self {
+            endpoint.set_credentials(username, password);
+        }
+    }
+}
+
 fn show_file(f: &mut fmt::Formatter<'_>, path: &Path) -> fmt::Result {
     write!(f, "sqlite:{}", path.display())
 }

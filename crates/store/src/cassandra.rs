@@ -12,9 +12,11 @@ mod annex;
 mod append;
 mod archive;
 mod classify;
+mod conditional;
 mod error;
 mod events;
 mod group;
+mod messages;
 mod options;
 mod probe;
 mod read;
@@ -24,6 +26,7 @@ mod routing;
 mod rows;
 mod session;
 mod snapshots;
+pub mod staging;
 mod statements;
 mod tables;
 mod values;
@@ -34,3 +37,10 @@ pub use probe::probe;
 /// The driver's session, for hosts that have one of their own.
 pub use scylla::client::session::Session;
 pub use session::CassandraStore;
+
+/// What other parts that talk to a cluster share with the store.
+pub mod link {
+    pub use super::classify::{prepare_error, read_error, request_error};
+    pub use super::session::connect;
+    pub use super::tables::{change_schema, ensure_keyspace};
+}

@@ -3,9 +3,11 @@
 //! [`contract`] says what every backend promises and knows no driver; `tests/it` runs one
 //! conformance suite over all of them. Applications reach this through the `helenus` crate.
 
+pub mod aggregate;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
 pub mod contract;
+pub mod once;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod subscription;

@@ -6,6 +6,8 @@
 //! gets it with its name, its stream and its bytes, or, in a strict registry, an error that says
 //! the same.
 
+mod read;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use helenus_model::{Failure, Kind, NewEvent, Payload, RecordedEvent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+pub use read::TypedReadError;
 
 /// A type whose values are stored as events, in JSON.
 pub trait TypedEvent: Serialize + DeserializeOwned {
@@ -154,6 +158,12 @@ impl<E> Registry<E> {
     #[must_use]
     pub fn strict(self) -> Self {
         Registry { strict: true, ..self }
+    }
+
+    /// The event as the application's type, whether the registry is strict or not.
+    pub(crate) fn decode_strictly(&self, recorded: RecordedEvent) -> Result<E, DecodeError> {
+        self.resolve(&recorded)
+            .map_err(|problem| DecodeError(Box::new(Failed { recorded, problem })))
     }
 
     /// The event as the application's type.

@@ -5,7 +5,7 @@ use std::future::Future;
 use super::{Error, NewRecord};
 
 /// A publisher that has its name for itself until somebody else takes it.
-pub trait Publisher: Send {
+pub trait Publisher: Send + Sync {
     /// Publishes everything in the transaction, or nothing of it.
     ///
     /// After an error whose `applied()` is `Some(false)` nothing was and will be published. After any
@@ -15,6 +15,10 @@ pub trait Publisher: Send {
         &mut self,
         transaction: Transaction,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Ends it, and returns once everything it published is there for readers: a broker may show it a
+    /// moment after it was committed.
+    fn finish(self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 /// Records that become visible together.

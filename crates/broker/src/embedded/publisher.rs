@@ -52,6 +52,10 @@ impl Publisher for EmbeddedPublisher {
             })
             .await
     }
+
+    async fn finish(self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 fn check(db: &Connection, name: &str, epoch: i64) -> Result<(), Error> {

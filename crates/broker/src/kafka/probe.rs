@@ -1,5 +1,6 @@
 //! Whether a cluster is there: what `helenus doctor` asks.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use helenus_model::backend::{Endpoint, Reached, Unreachable};
@@ -12,9 +13,14 @@ use super::read::Readers;
 const REMEDY: &str = "check that a broker runs there and that broker.url names its listener";
 
 /// Asks the cluster for its brokers and topics, within `timeout`.
-pub async fn probe(endpoint: &Endpoint, timeout: Duration) -> Result<Reached, Unreachable> {
+pub async fn probe(
+    endpoint: &Endpoint,
+    settings: BTreeMap<String, String>,
+    timeout: Duration,
+) -> Result<Reached, Unreachable> {
     let url = format!("kafka:{endpoint}");
-    let clients = Clients::new(endpoint, Options { timeout, ..Options::default() });
+    let options = Options { timeout, settings, ..Options::default() };
+    let clients = Clients::new(endpoint, options);
     let asked = spawn_blocking(move || {
         Readers::default().with(&clients, |reader| {
             let metadata = reader.consumer.fetch_metadata(None, timeout);

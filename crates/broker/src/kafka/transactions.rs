@@ -68,6 +68,12 @@ impl Publisher for KafkaPublisher {
         let published = spawn_blocking(move || producer.publish(&records, marker.as_ref()));
         published.await.unwrap_or_else(panicked)
     }
+
+    /// A commit is answered before its marks are in every partition; the name is given out anew only
+    /// when they are.
+    async fn finish(self) -> Result<(), Error> {
+        Self::take(self.broker.clone(), &self.producer.name).await.map(drop)
+    }
 }
 
 /// What came of a step of a transaction.

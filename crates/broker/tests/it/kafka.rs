@@ -108,6 +108,7 @@ async fn what_the_broker_refuses_takes_its_transaction_along() {
     let mut publisher = broker.publisher(&prefix).await.unwrap();
     let records = vec![record(&topic, "1"), record(&topic, "3")];
     publisher.publish(Transaction { records, marker: None }).await.unwrap();
+    publisher.finish().await.unwrap();
     let from = Position { topic, partition: 0, offset: Offset::START };
     let found = broker.read(from, 10).await.unwrap();
     let payloads: Vec<_> = found.iter().map(|record| record.payload.as_slice()).collect();
@@ -147,6 +148,7 @@ async fn an_open_transaction_is_not_read_and_ends_with_the_next_publisher() {
     let mut publisher = broker.publisher(&name).await.unwrap();
     let records = vec![record(&topic, "1")];
     publisher.publish(Transaction { records, marker: None }).await.unwrap();
+    publisher.finish().await.unwrap();
     let found = broker.read(start(), 10).await.unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].payload, b"1");
@@ -200,6 +202,7 @@ async fn logins_unmade_topics_and_outages_of_a_cluster_are_told() {
 
     let mut publisher = broker.publisher("relay").await.unwrap();
     publisher.publish(one("5")).await.unwrap();
+    publisher.finish().await.unwrap();
     broker.publish(vec![record("orders", "6")]).await.unwrap();
     let from = Position { topic: "orders".to_owned(), partition: 0, offset: Offset::START };
     let found = broker.read(from, 100).await.unwrap();

@@ -11,16 +11,17 @@ use helenus::capture::node::Node;
 use helenus::capture::options::Options;
 use helenus::capture::segments;
 use helenus::capture::space::{folder_bytes, parse_size};
-use helenus::{Broker, BrokerOptions, Failure, Kind, Ports, Store};
+use helenus::{Failure, Kind, Ports};
 use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Capture, CaptureCommand};
-use crate::commands::interruption::Interruption;
 use crate::config::{Config, Secret};
 use crate::exit::{Failed, Outcome};
+use crate::open;
 use crate::output::Output;
+use crate::signals::Interruption;
 
 pub(crate) async fn run(
     capture: &Capture,
@@ -58,12 +59,10 @@ async fn agent(capture: &Capture, config: Config, output: &Output) -> Result<Out
     let options = options(&config, &endpoint(capture, &config)?)?;
     Box::pin(node.check(&options.cdc_raw)).await?;
     let store = match &config.broker.url {
-        BrokerUrl::Embedded => Some(
-            Store::open_with(&config.store.url, config.store.options(), Ports::system()).await?,
-        ),
+        BrokerUrl::Embedded => Some(open::store(None, &config).await?),
         BrokerUrl::Kafka(_) => None,
     };
-    let broker = Broker::open_with(&config.broker.url, store.as_ref(), BrokerOptions::default())?;
+    let broker = open::broker(None, &config, store.as_ref())?;
     let clock = Arc::clone(&Ports::system().clock);
     let line = format!(
         "capturing {} into {}; Ctrl-C ends it",

@@ -3,8 +3,8 @@
 //!
 //! Orders are staged in the outbox, a relay publishes them into a topic, a consumer takes each once
 //! with its inbox. Some are staged twice and some records are handed to the consumer twice, because
-//! that is what retries do. Beside it writers contend for streams of events. Then the file is
-//! closed, opened again and examined.
+//! that is what retries do. Beside it writers contend for streams of events, and a projection
+//! follows them. Then the file is closed, opened again and examined.
 
 mod checks;
 mod ledger;
@@ -24,9 +24,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Demo;
-use crate::commands::interruption::Interruption;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
+use crate::signals::Interruption;
 
 use pipeline::{Counters, PARTITIONS, Part, Run};
 

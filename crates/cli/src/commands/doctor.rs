@@ -138,10 +138,15 @@ async fn broker(config: &Config) -> Finding {
                 .to_owned(),
             remedy: Some("set broker.url, or keep the store in a file".to_owned()),
         },
-        BrokerUrl::Kafka(endpoint) => {
-            let asked = probe::kafka(endpoint, PATIENCE).await;
-            Finding::of_service("broker", &config.broker.url.to_string(), asked)
-        }
+        BrokerUrl::Kafka(_) => match config.broker.url_with_login() {
+            Ok(BrokerUrl::Kafka(endpoint)) => {
+                let settings = config.broker.options().settings;
+                let asked = probe::kafka(&endpoint, settings, PATIENCE).await;
+                Finding::of_service("broker", &config.broker.url.to_string(), asked)
+            }
+            Ok(BrokerUrl::Embedded) => Finding::ok("broker", "topics in the store's file"),
+            Err(error) => Finding::failed("broker", &error),
+        },
     }
 }
 

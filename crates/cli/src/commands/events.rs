@@ -1,7 +1,10 @@
 //! `helenus events`: streams from the command line, JSON lines in and out.
 
+mod archive;
 mod line;
+mod project;
 mod shown;
+mod snapshot;
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -9,12 +12,13 @@ use futures_util::TryStreamExt;
 use helenus::store::{
     Append, Appended, EventStore, Feed, FeedItem, ReadEvents, ReadFeed, Resolved,
 };
-use helenus::{Ports, Store, Version};
+use helenus::{Store, Version};
 use serde_json::json;
 
 use crate::args::{Events, EventsCommand};
 use crate::config::Config;
 use crate::exit::{Failed, Outcome};
+use crate::open;
 use crate::output::Output;
 
 use line::{InvalidLine, event};
@@ -28,23 +32,31 @@ pub(crate) async fn run(
     output: &Output,
 ) -> Result<Outcome, Failed> {
     // Wrong input is found before anything is opened.
-    let appended = match &events.command {
-        EventsCommand::Append { .. } => event_lines(std::io::stdin().lock())?,
-        _ => Vec::new(),
+    let (mut appended, mut payload, mut prepared) = (Vec::new(), None, None);
+    match &events.command {
+        EventsCommand::Append { .. } => appended = event_lines(std::io::stdin().lock())?,
+        EventsCommand::Snapshot(snapshot) => payload = snapshot::payload(snapshot)?,
+        EventsCommand::Project(project) => prepared = project::prepare(project)?,
+        _ => {}
+    }
+    let store = open::store(events.store.as_ref(), &config).await?;
+    let done = match &events.command {
+        EventsCommand::Archive(archive) => Box::pin(archive::run(&store, archive, output)).await,
+        EventsCommand::Snapshot(snapshot) => {
+            let done = Box::pin(snapshot::run(&store, snapshot, payload, output)).await;
+            done.map(|()| Outcome::Done)
+        }
+        EventsCommand::Project(project) => {
+            let done = Box::pin(project::run(&store, project, prepared, output)).await;
+            done.map(|()| Outcome::Done)
+        }
+        other => {
+            let done = Box::pin(command(&store, other, appended, output)).await;
+            done.map(|()| Outcome::Done)
+        }
     };
-    let store = open(events, config).await?;
-    let done = Box::pin(command(&store, &events.command, appended, output)).await;
     store.close().await;
-    done.map(|()| Outcome::Done)
-}
-
-async fn open(events: &Events, config: Config) -> Result<Store, Failed> {
-    let url = match events.store.clone() {
-        // The configured password is for the configured store, and goes nowhere else.
-        Some(url) => url,
-        None => config.store.url_with_login()?,
-    };
-    Ok(Store::open_with(&url, config.store.options(), Ports::system()).await?)
+    done
 }
 
 async fn command(
@@ -75,7 +87,7 @@ async fn command(
             let read = ReadEvents { from: *from, limit: *limit, ..read };
             let mut events = Box::pin(store.read(read));
             while let Some(event) = events.try_next().await? {
-                output.json_line(&shown::event(&event));
+                output.json_line(&shown::Event::of(&event, None));
                 if output.has_ended() {
                     break;
                 }
@@ -85,8 +97,14 @@ async fn command(
             let read = ReadFeed { after: from.clone(), follow: *follow, limit: *limit };
             let mut items = Box::pin(store.feed(read));
             while let Some(item) = items.try_next().await? {
-                if let FeedItem::Event { position, event } = item {
-                    output.json_line(&shown::at(&position, &event));
+                match item {
+                    FeedItem::Event { position, event } => {
+                        output.json_line(&shown::Event::of(&event, Some(&position)));
+                    }
+                    FeedItem::Dropped { position, count } => {
+                        output.json_line(&json!({ "position": position, "dropped": count }));
+                    }
+                    FeedItem::CaughtUp => {}
                 }
             }
         }
@@ -102,6 +120,8 @@ async fn command(
                 Resolved::Cancelled => output.json_line(&json!({ "outcome": "cancelled" })),
             }
         }
+        // Each has a module of its own.
+        EventsCommand::Snapshot(_) | EventsCommand::Archive(_) | EventsCommand::Project(_) => {}
         EventsCommand::Streams => {
             let mut streams = Box::pin(store.streams());
             while let Some(head) = streams.try_next().await? {

@@ -102,11 +102,80 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "broker",
         about: "Where messages are published to.",
-        keys: &[key(
-            "url",
-            "\"embedded:\"",
-            "Topics in the store's file (embedded:), or Kafka (kafka://broker1:9092,broker2).",
-        )],
+        keys: &[
+            key(
+                "url",
+                "\"embedded:\"",
+                "Topics in the store's file (embedded:), or Kafka (kafka://broker1:9092,broker2).",
+            ),
+            USERNAME,
+            PASSWORD,
+            key(
+                "create_topics",
+                "true",
+                "Make topics that are not there when something is published to them. Kafka does if\n\
+                 its auto.create.topics.enable is on.",
+            ),
+            key("partitions", "4", "Partitions of topics that the embedded broker makes."),
+            key("request_timeout", "\"30s\"", "How long one request to Kafka may take."),
+            example(
+                "settings",
+                "{ \"sasl.mechanism\" = \"SCRAM-SHA-256\" }",
+                "Settings of librdkafka by their names, over everything else. In the environment\n\
+                 as name=value,name=value",
+            ),
+        ],
+    },
+    Section {
+        name: "relay",
+        about: "From the outbox into topics. All relays of a store need the same.",
+        keys: &[
+            key(
+                "mode",
+                "\"exactly-once\"",
+                "exactly-once: consumers that read committed messages see each once. at-least-once:\n\
+                 no transactions, less delay, after a crash some messages again.",
+            ),
+            key(
+                "ordering",
+                "\"aggregate\"",
+                "What waits for a message that is refused: the later ones of its ordering key\n\
+                 (aggregate), of its topic's partition (partition) or all (global). The last two\n\
+                 publish in one lane.",
+            ),
+            key("lanes", "4", "How many relays can share the work, at most."),
+            key("batch", "500", "Messages in a transaction, at most."),
+            key("catch_up_batch", "5000", "The same while catching up."),
+            key(
+                "catch_up_after",
+                "\"10s\"",
+                "Catching up begins when something is due for so long.",
+            ),
+            key("lease_ttl", "\"10s\"", "How long a relay that does not answer keeps its lanes."),
+            key(
+                "poll_most",
+                "\"1s\"",
+                "How long a relay waits between looks when there is nothing.",
+            ),
+            key("max_attempts", "8", "Attempts after which a message that is refused is parked."),
+            key("backoff_longest", "\"60s\"", "The longest wait between two attempts."),
+            key(
+                "after_parking",
+                "\"stop\"",
+                "Whether the later messages of a parked one's ordering key stop or go-on.",
+            ),
+            key(
+                "deduplicate",
+                "true",
+                "Publish an event once however many messages tell of it: event_id, aggregate_type\n\
+                 and aggregate_id in their metadata say which it is.",
+            ),
+            example(
+                "topics",
+                "{ \"orders\" = \"shop.orders\" }",
+                "Topics of channels whose topic has another name.",
+            ),
+        ],
     },
     Section {
         name: "metadata",

@@ -24,13 +24,70 @@ pub(super) fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize,
 
 /// `24h`, `5s`, `250ms`.
 pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let Scalar(text) = Scalar::deserialize(deserializer)?;
+    parse_duration(&text).map_err(de::Error::custom)
+}
+
+/// The same from a text.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 5] =
         [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let milliseconds = measured(text, &UNITS).filter(|milliseconds| *milliseconds > 0);
+    milliseconds
+        .map(Duration::from_millis)
+        .ok_or_else(|| format!("'{text}' is not a duration; write ms, s, m, h or d, as in 24h"))
+}
+
+/// A number of at least one.
+pub(super) fn count<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: std::str::FromStr + Default + PartialEq,
+{
     let Scalar(text) = Scalar::deserialize(deserializer)?;
-    let milliseconds = measured(&text, &UNITS).filter(|milliseconds| *milliseconds > 0);
-    milliseconds.map(Duration::from_millis).ok_or_else(|| {
-        de::Error::custom(format!("'{text}' is not a duration; write ms, s, m, h or d, as in 24h"))
-    })
+    let number = text.trim().parse().ok().filter(|number| *number != T::default());
+    number.ok_or_else(|| de::Error::custom(format!("'{text}' is not a number of at least 1")))
+}
+
+/// `true` or `false`.
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let Scalar(text) = Scalar::deserialize(deserializer)?;
+    text.trim().parse().map_err(|_| de::Error::custom(format!("'{text}' is not true or false")))
+}
+
+/// Names and values: `{ "a.b" = "c" }`, as text `a.b=c,d=e`.
+pub(super) fn pairs<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: From<String>,
+{
+    struct PairsVisitor;
+    impl<'de> Visitor<'de> for PairsVisitor {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("names with their values, as { \"name\" = \"value\" }")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+            let split = pairs.map(|pair| match pair.split_once('=') {
+                Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+                None => Err(E::custom(format!("'{pair}' has no value; write name=value"))),
+            });
+            split.collect()
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut pairs = BTreeMap::new();
+            while let Some((name, Scalar(value))) = map.next_entry::<String, Scalar>()? {
+                pairs.insert(name, value);
+            }
+            Ok(pairs)
+        }
+    }
+    let pairs = deserializer.deserialize_any(PairsVisitor)?;
+    Ok(pairs.into_iter().map(|(name, value)| (name, T::from(value))).collect())
 }
 
 fn measured(text: &str, units: &[(&str, u64)]) -> Option<u64> {
@@ -117,11 +174,15 @@ impl<'de> Deserialize<'de> for Scalar {
             type Value = Scalar;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a number")
+                f.write_str("a text, a number, true or false")
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Scalar, E> {
                 Ok(Scalar(number.to_string()))
+            }
+
+            fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Scalar, E> {
+                Ok(Scalar(flag.to_string()))
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Scalar, E> {

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{ended, helenus, run};
 
-type Ended = (Option<i32>, String, String);
+pub(super) type Ended = (Option<i32>, String, String);
 
-fn fed(folder: &Path, arguments: &[&str], input: &str) -> Ended {
+pub(super) fn fed(folder: &Path, arguments: &[&str], input: &str) -> Ended {
     let mut command = helenus(folder, arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -25,7 +25,7 @@ fn append(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Ended 
 }
 
 /// The `error` object of a command that failed.
-fn refused((code, out, err): Ended) -> Value {
+pub(super) fn refused((code, out, err): Ended) -> Value {
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     let document: Value = serde_json::from_str(&err).unwrap();
     document["error"].clone()
@@ -102,6 +102,66 @@ fn tells_its_story(store: &str) {
     assert_eq!((&error["kind"], &error["operation_id"]), (&json!("cancelled"), &json!(OTHER)));
     let (_, out, _) = run(folder, &["events", "--store", store, "streams"]);
     assert_eq!(out, "{\"stream_id\":\"order-1\",\"stream_version\":3}\n");
+    retires(folder, store, &events);
+}
+
+/// The line a command prints.
+fn line((code, out, err): Ended) -> Value {
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    serde_json::from_str(&out).unwrap()
+}
+
+/// Snapshots and archive, on a stream of three events.
+fn retires(folder: &Path, store: &str, events: &[Value]) {
+    let fixed = ["--json", "events", "--store", store];
+    let snapshot = |arguments: &[&str], input: &str| {
+        fed(folder, &[&fixed, ["snapshot", "order-1"].as_slice(), arguments].concat(), input)
+    };
+    let archive = |arguments: &[&str]| {
+        run(folder, &[&fixed, ["archive", "order-1"].as_slice(), arguments].concat())
+    };
+    assert_eq!(refused(snapshot(&[], ""))["kind"], "not_found");
+    let error = refused(archive(&["--before", "3"]));
+    assert_eq!((&error["kind"], &error["needed"]), (&json!("no_snapshot"), &json!(2)));
+    let save = ["--save", "--version", "2", "--type", "order", "--schema-version", "4"];
+    let state = "{ \"total\": 123456789012345678901234567890 }";
+    assert_eq!(line(snapshot(&save, state))["outcome"], "saved");
+    assert_eq!(line(snapshot(&save, state))["outcome"], "already_saved");
+    assert_eq!(refused(snapshot(&save, "{}"))["kind"], "content_mismatch");
+    let beyond = ["--save", "--version", "4", "--type", "order"];
+    let error = refused(snapshot(&beyond, "{}"));
+    assert_eq!((&error["kind"], &error["head"]), (&json!("beyond_head"), &json!(3)));
+    let (_, out, _) = snapshot(&[], "");
+    assert!(out.contains(r#""payload":{"total":123456789012345678901234567890}"#), "{out}");
+    let shown = line(snapshot(&["--list"], ""));
+    assert_eq!((&shown["stream_version"], &shown["schema_version"]), (&json!(2), &json!(4)));
+    assert_eq!(line(snapshot(&["--keep", "1"], ""))["deleted"], 0);
+
+    let planned = line(archive(&["--before", "3", "--dry-run"]));
+    assert_eq!((&planned["outcome"], &planned["events"]), (&json!("planned"), &json!(2)));
+    assert_eq!(line(archive(&["--before", "3"]))["outcome"], "archived");
+    assert_eq!(line(archive(&["--before", "3"]))["outcome"], "nothing");
+    assert_eq!(read(folder, store, &[]), events);
+    assert_eq!(refused(archive(&["--before", "9"]))["kind"], "beyond_head");
+    let dropped = line(archive(&["--keep-last", "1", "--drop"]));
+    assert_eq!((&dropped["outcome"], &dropped["before_version"]), (&json!("dropped"), &json!(3)));
+    let whole = run(folder, &[&fixed, ["read", "order-1"].as_slice()].concat());
+    let error = refused(whole);
+    assert_eq!((&error["kind"], &error["first"]), (&json!("truncated"), &json!(3)));
+    assert_eq!(read(folder, store, &["--from", "3"]), events[2..]);
+    // Every stream at once; one without a snapshot is named and left alone.
+    outcome(fed(
+        folder,
+        &[&fixed, ["append", "bare", "--expect", "none"].as_slice()].concat(),
+        PLACED,
+    ));
+    let all = ["archive", "--all", "--keep-last", "0"];
+    let (code, out, _) = run(folder, &[&fixed, all.as_slice()].concat());
+    assert_eq!(code, Some(1), "{out}");
+    assert_eq!(out.matches("\"refused\"").count(), 2, "{out}");
+    let old = ["archive", "--all", "--older-than", "1d"];
+    let (code, out, _) = run(folder, &[&fixed, old.as_slice()].concat());
+    assert_eq!((code, out.matches("\"nothing\"").count()), (Some(0), 2), "{out}");
 }
 
 #[test]
@@ -113,10 +173,13 @@ fn a_file_tells_its_story() {
 #[cfg(feature = "service-tests")]
 #[test]
 fn a_cluster_tells_its_story() {
-    let node = helenus_testkit::services::Registry::new().cassandra().unwrap();
-    // Dropped by whoever takes the services down; the command line cannot drop it.
-    let store = format!("cassandra://{node}/cli_events_{}", std::process::id());
-    tells_its_story(&store);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let keyspace = runtime.block_on(helenus_testkit::isolated::Keyspace::create());
+    tells_its_story(&keyspace.url());
+    runtime.block_on(async {
+        let drop = format!("DROP KEYSPACE {}", keyspace.name);
+        keyspace.session.query_unpaged(drop, ()).await.unwrap();
+    });
 }
 
 #[test]
@@ -150,6 +213,16 @@ fn a_cluster_has_no_feed_yet() {
     assert_eq!((&error["kind"], &error["applied"]), (&json!("not_yet"), &json!(false)));
     let words = "this release has no feed of all events on Cassandra yet";
     assert!(error["causes"].to_string().contains(words), "{error}");
+}
+
+#[test]
+fn numbers_of_any_length_come_back_as_they_went_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = r#"{"n":123456789012345678901234567890,"x":1.10,"y":1e400}"#;
+    let event = format!(r#"{{"type": "a", "data": {data}}}"#);
+    outcome(append(dir.path(), "sqlite:s.db", &["none"], &event));
+    let (_, out, _) = run(dir.path(), &["events", "--store", "sqlite:s.db", "read", "order-1"]);
+    assert!(out.contains(&format!(r#""payload":{data}"#)), "{out}");
 }
 
 #[test]
@@ -207,4 +280,39 @@ fn a_node_that_is_not_there_is_unavailable() {
     let dir = tempfile::tempdir().unwrap();
     let error = refused(append(dir.path(), "cassandra://127.0.0.1:1/shop", &["any"], PLACED));
     assert_eq!((&error["kind"], &error["applied"]), (&json!("unavailable"), &json!(false)));
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn a_cluster_is_used_as_the_configuration_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let keyspace = runtime.block_on(helenus_testkit::isolated::Keyspace::create());
+    let url = keyspace.url();
+    let text = format!(
+        "[store]\nurl = \"{url}\"\nevents_table = \"domain_events\"\n\
+         append_bytes_max = \"2KiB\"\n[store.cassandra]\nprefix = \"shop_\"\n\
+         replication = {{ datacenter1 = 1 }}\nserial_consistency = \"local_serial\"\n"
+    );
+    std::fs::write(dir.path().join("helenus.toml"), text).unwrap();
+    let arguments = ["--json", "events", "append", "order-1", "--expect", "any"];
+    assert_eq!(outcome(fed(dir.path(), &arguments, PLACED)).2, 1);
+    let large = format!("{{\"type\": \"e\", \"data\": \"{}\"}}", "x".repeat(2_048));
+    assert_eq!(refused(fed(dir.path(), &arguments, &large))["kind"], "too_large");
+
+    let version = |name: &str, value: &str| {
+        let mut command = helenus(dir.path(), &["--json", "events", "version", "order-1"]);
+        ended(&command.env(name, value).output().unwrap())
+    };
+    assert_eq!(version("HELENUS_LOG__LEVEL", "warn").1, "1\n");
+    // Another table has no such stream; another serial level is refused.
+    assert_eq!(version("HELENUS_STORE__EVENTS_TABLE", "other_events").1, "-1\n");
+    let error = refused(version("HELENUS_STORE__CASSANDRA__SERIAL_CONSISTENCY", "serial"));
+    assert_eq!((&error["kind"], &error["applied"]), (&json!("invalid"), &json!(false)));
+    let words = "is used with serial consistency LOCAL_SERIAL, not SERIAL";
+    assert!(error["message"].to_string().contains(words), "{error}");
+    runtime.block_on(async {
+        let drop = format!("DROP KEYSPACE {}", keyspace.name);
+        keyspace.session.query_unpaged(drop, ()).await.unwrap();
+    });
 }

@@ -9,6 +9,8 @@ mod capture;
 mod configuration;
 mod demo;
 mod events;
+mod project;
+mod relay;
 mod segments;
 
 use std::path::Path;

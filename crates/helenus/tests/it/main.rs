@@ -58,7 +58,7 @@ async fn cassandra_answers() {
 #[tokio::test]
 async fn kafka_answers() {
     let url = format!("kafka://{}", Registry::new().kafka().unwrap());
-    is(probe::kafka(&endpoint(&url), PATIENCE).await, "Kafka", "1 brokers");
+    is(probe::kafka(&endpoint(&url), Default::default(), PATIENCE).await, "Kafka", "1 brokers");
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_service_that_is_not_there_is_named_with_a_remedy() {
     let asked = [
         probe::cassandra(&endpoint("cassandra://127.0.0.1:9/shop"), &Options::default(), short)
             .await,
-        probe::kafka(&endpoint("kafka://127.0.0.1:9"), short).await,
+        probe::kafka(&endpoint("kafka://127.0.0.1:9"), Default::default(), short).await,
         probe::postgres(&endpoint("postgres://me@127.0.0.1:9/db"), short).await,
         probe::redis(&endpoint("redis://127.0.0.1:9/0"), short).await,
         probe::registry(&registry, short).await,

@@ -1,85 +1,50 @@
-//! From the outbox into a topic, on the embedded backends.
+//! From the outbox into topics: what a relay promises, on each broker.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-use std::sync::Arc;
+mod crash_points;
+mod faulty;
+#[cfg(feature = "service-tests")]
+mod kafka;
+mod promises;
+#[cfg(feature = "service-tests")]
+mod proof;
+mod shop;
 
-use helenus_broker::contract::{Broker, Offset, Position};
-use helenus_broker::embedded::{self, EmbeddedBroker};
-use helenus_model::{
-    ChannelId, Failure, ManualClock, Message, MessageId, Payload, SystemRandom, Timestamp,
-};
-use helenus_relay::{DrainError, Drained, drain};
-use helenus_sqlite::{Engine, Options};
-use helenus_store::Ports;
-use helenus_store::contract::{Dispatch, Outbox};
-use helenus_store::sqlite::{self, SqliteStore};
-
-struct Shop {
-    store: SqliteStore,
-    broker: EmbeddedBroker,
-    clock: Arc<ManualClock>,
-    _dir: tempfile::TempDir,
-}
-
-async fn shop() -> Shop {
-    let dir = tempfile::tempdir().unwrap();
-    let components = [&sqlite::COMPONENT, &embedded::COMPONENT];
-    let engine =
-        Engine::open(dir.path().join("shop.db"), Options::default(), &components).await.unwrap();
-    let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_000)));
-    let ports = Ports { clock: Arc::clone(&clock) as _, random: Arc::new(SystemRandom) };
-    let store = SqliteStore::on(engine.clone(), ports);
-    Shop { store, broker: EmbeddedBroker::on(engine), clock, _dir: dir }
-}
-
-fn message(number: usize) -> Message {
-    Message {
-        ordering_key: Some(format!("order-{}", number % 3)),
-        ..Message::new(
-            MessageId::new(format!("m-{number}")).unwrap(),
-            ChannelId::new("orders").unwrap(),
-            "order.placed",
-            Payload::json(&serde_json::json!(number)),
-            Timestamp::EPOCH,
-        )
-    }
-}
-
-#[tokio::test]
-async fn everything_due_is_published_once_and_in_order_per_key() {
-    let shop = shop().await;
-    shop.broker.create_topic("orders", 2).await.unwrap();
-    for number in 0..100 {
-        shop.store.enqueue(message(number)).await.unwrap();
-    }
-    let drained = drain(&shop.store, &shop.broker, &*shop.clock, 7).await.unwrap();
-    assert_eq!(drained, Drained { published: 100 });
-    let again = drain(&shop.store, &shop.broker, &*shop.clock, 7).await.unwrap();
-    assert_eq!(again, Drained { published: 0 });
-
-    let mut numbers = Vec::new();
-    for partition in 0..2 {
-        let from = Position { topic: "orders".to_owned(), partition, offset: Offset::START };
-        let records = shop.broker.read(from, 1_000).await.unwrap();
-        for key in ["order-0", "order-1", "order-2"] {
-            let own = records.iter().filter(|record| record.key.as_deref() == Some(key.as_bytes()));
-            let own: Vec<usize> =
-                own.map(|record| serde_json::from_slice(&record.payload).unwrap()).collect();
-            assert!(own.is_sorted(), "{key}: {own:?}");
-            numbers.extend(own);
+/// Runs every promise with the broker that `$setup` opens.
+macro_rules! promises {
+    ($backend:ident, $setup:path: $($promise:ident),+ $(,)?) => {
+        mod $backend {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $promise() {
+                    $crate::promises::$promise(&$setup().await).await;
+                }
+            )+
         }
-    }
-    numbers.sort_unstable();
-    assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+    };
+    ($backend:ident, $setup:path) => {
+        promises!($backend, $setup:
+            everything_due_is_published_once_and_in_order_per_key,
+            at_least_once_publishes_everything_in_order_per_key,
+            a_key_waits_for_its_refused_message_and_others_flow,
+            what_can_never_be_published_is_parked_and_holds_its_key,
+            a_parked_message_lets_its_key_go_on_where_the_policy_says_so,
+            of_many_poison_messages_only_their_keys_wait,
+            a_delayed_message_holds_nobody,
+            an_event_that_two_messages_tell_of_is_published_once,
+            a_channel_can_have_a_topic_of_another_name,
+            in_global_order_everything_waits_for_a_refused_message,
+            in_partition_order_a_partition_waits_for_a_refused_message,
+            a_running_relay_publishes_what_is_staged_beside_it,
+            relays_share_the_lanes_and_take_over_from_one_that_leaves,
+            what_was_published_and_not_settled_is_not_published_again,
+            a_relay_that_was_fenced_takes_its_lane_back_while_it_holds_the_lease,
+            the_status_names_owners_and_what_is_left,
+        );
+    };
 }
 
-#[tokio::test]
-async fn what_cannot_be_published_stays_pending() {
-    let shop = shop().await;
-    shop.store.enqueue(message(1)).await.unwrap();
-    let error = drain(&shop.store, &shop.broker, &*shop.clock, 10).await.unwrap_err();
-    assert!(matches!(error, DrainError::Broker(_)), "{error}");
-    assert_eq!(error.applied(), Some(false));
-    assert_eq!(shop.store.read_pending(Timestamp::from_millis(1_000), 10).await.unwrap().len(), 1);
-}
+promises!(embedded, crate::shop::embedded);
+#[cfg(feature = "service-tests")]
+promises!(on_kafka, crate::shop::kafka);

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
 use crate::measure::{PAYLOAD_BYTES, Run, node_micros, percentile, rate, timed};
-use crate::memory::{fill, long_stream, replay};
+use crate::memory::{long_stream, replays};
 use crate::node::{Bare, KEYSPACE};
 use crate::sqlite::payload;
 use crate::{Result, Size};
@@ -119,15 +119,7 @@ fn latencies(runs: &[Run]) -> String {
 /// Replays, and memory of a long read.
 async fn long(node: &Instance, size: Size) -> Result<()> {
     let Subject { store, .. } = open(node, size).await?;
-    fill(&store, "short", 10_000, 500).await?;
-    let mut rates = Vec::new();
-    for _ in 0..size.rounds {
-        rates.push(replay(&store, "short").await?);
-    }
-    println!(
-        "  replay of 10,000 events                {:>7.0} ms",
-        1e7 / crate::measure::median(rates)
-    );
+    replays(&store, size.rounds).await?;
     let url = format!("cassandra://{}/{KEYSPACE}", node.endpoint());
     long_stream(&store, &url, size.long.1, 500).await
 }

@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use futures_util::TryStreamExt;
 use helenus_model::backend::StoreUrl;
-use helenus_model::{Expected, NewEvent, StreamId};
+use helenus_model::{Expected, NewEvent, StreamId, Version};
 use helenus_store::Ports;
 use helenus_store::cassandra::{CassandraStore, Options};
-use helenus_store::contract::{Append, EventStore, ReadEvents};
+use helenus_store::contract::{Append, EventStore, NewSnapshot, ReadEvents, Snapshots};
 use helenus_store::sqlite::SqliteStore;
 
 use crate::Result;
-use crate::measure::resident_bytes;
+use crate::measure::{median, millis, resident_bytes};
 use crate::sqlite::payload;
 
 /// The argument that makes this program the reading process.
@@ -39,13 +39,47 @@ pub(crate) async fn fill(
 /// Events of the stream `name` read in a second.
 pub(crate) async fn replay(store: &impl EventStore, name: &str) -> Result<f64> {
     let started = Instant::now();
-    let mut events = std::pin::pin!(store.read(ReadEvents::forward(StreamId::new(name)?)));
+    let count = read_all(store, ReadEvents::forward(StreamId::new(name)?)).await?;
+    Ok(f64::from(count) / started.elapsed().as_secs_f64())
+}
+
+async fn read_all(store: &impl EventStore, read: ReadEvents) -> Result<u32> {
+    let mut events = std::pin::pin!(store.read(read));
     let mut count = 0_u32;
     while let Some(event) = events.try_next().await? {
         std::hint::black_box(event);
         count += 1;
     }
-    Ok(f64::from(count) / started.elapsed().as_secs_f64())
+    Ok(count)
+}
+
+/// Events of a stream that is replayed, and those of them that a snapshot does not cover.
+const REPLAYED: usize = 10_000;
+const TAIL: usize = 100;
+
+/// Prints what loading an aggregate of many events takes, without a snapshot and with one.
+pub(crate) async fn replays(store: &(impl EventStore + Snapshots), rounds: usize) -> Result<()> {
+    let stream = StreamId::new("replayed")?;
+    fill(store, stream.as_str(), REPLAYED, 500).await?;
+    let covered = Version::new((REPLAYED - TAIL) as i64).ok_or("no version")?;
+    let snapshot = NewSnapshot::new(stream.clone(), covered, "order", payload());
+    store.save_snapshot(snapshot).await?;
+    let (mut whole, mut tail) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let started = Instant::now();
+        read_all(store, ReadEvents::forward(stream.clone())).await?;
+        whole.push(millis(started.elapsed()));
+        let started = Instant::now();
+        let found = store.load_snapshot(&stream, None).await?.ok_or("no snapshot")?;
+        let rest = ReadEvents::forward(stream.clone()).starting_at(found.version.next());
+        read_all(store, rest).await?;
+        tail.push(millis(started.elapsed()));
+    }
+    let (whole, tail) = (median(whole), median(tail));
+    println!(
+        "  replay of {REPLAYED} events: {whole:.1} ms; with a snapshot and {TAIL} events after it: {tail:.1} ms"
+    );
+    Ok(())
 }
 
 /// Makes the long stream and prints what reading it takes.

@@ -15,7 +15,7 @@ use rusqlite::{Connection, params};
 use tokio::runtime::Runtime;
 
 use crate::measure::{PAYLOAD_BYTES, median, micros, of_times, timed};
-use crate::memory::{fill, long_stream, replay};
+use crate::memory::{fill, long_stream, replay, replays};
 use crate::{Result, Size};
 
 const IN_FLIGHT: usize = 1_024;
@@ -192,25 +192,20 @@ fn reads(runtime: &Runtime, size: Size, dir: &Path) -> Result<()> {
     const EVENTS: usize = 100_000;
     let path = dir.join("reads.db");
     let store = runtime.block_on(SqliteStore::open(&path, Ports::system()))?;
-    runtime.block_on(async {
-        fill(&store, "order", EVENTS, 1_000).await?;
-        fill(&store, "short", 10_000, 1_000).await
-    })?;
+    runtime.block_on(fill(&store, "order", EVENTS, 1_000))?;
     let connection = Connection::open(&path)?;
-    let (mut bare, mut read, mut short) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bare, mut read) = (Vec::new(), Vec::new());
     for _ in 0..size.rounds {
         bare.push(scan(&connection, EVENTS)?);
         read.push(runtime.block_on(replay(&store, "order"))?);
-        short.push(runtime.block_on(replay(&store, "short"))?);
     }
-    let (bare, read, short) = (median(bare), median(read), median(short));
+    let (bare, read) = (median(bare), median(read));
     println!("  bare scan of the same columns              {bare:>10.0} events/s");
     println!(
         "  reading a stream                           {read:>10.0} events/s   {:.0} % of the bare scan (target 25)",
         100.0 * read / bare
     );
-    println!("  replay of 10,000 events                    {:>10.1} ms", 1e7 / short);
-    Ok(())
+    runtime.block_on(replays(&store, size.rounds))
 }
 
 fn scan(connection: &Connection, count: usize) -> Result<f64> {

@@ -224,12 +224,10 @@ async fn settle_by_events(
     if found.is_empty() && is_archived {
         found = archive::operation_at(store, &plan.stream_id, span.first).await?;
     }
-    let Some(row) = found.first() else {
+    let own = found.first().filter(|row| row.operation_id == Some(plan.operation_id.as_uuid()));
+    let Some(row) = own else {
         return Ok(plan.may_have_been_dropped(extent).then(|| Err(plan.expired())));
     };
-    if row.operation_id != Some(plan.operation_id.as_uuid()) {
-        return Ok(None);
-    }
     let state = State::Applied { span, content_hash: row.hash() };
     let memory = Memory { operation_id: plan.operation_id, state };
     Ok(Some(plan.settle(&memory)))

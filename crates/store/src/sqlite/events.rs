@@ -54,10 +54,12 @@ impl EventStore for SqliteStore {
     ) -> Result<Resolved, AppendError> {
         let (stream_id, now) = (stream_id.clone(), self.now());
         let window = self.bounds.operation_window;
-        self.engine
+        let resolved = self
+            .engine
             .write(move |db| write::resolve(db, &stream_id, operation_id, now, window))
             .await
-            .map_err(|error| naming(operation_id, error))
+            .map_err(|error| naming(operation_id, error))?;
+        resolved.ok_or(AppendError::OperationExpired { operation_id })
     }
 
     fn streams(&self) -> impl Stream<Item = Result<StreamHead, Error>> + Send + use<> {

@@ -20,7 +20,7 @@ use super::SqliteStore;
 use super::events::write::{extent, stored_version};
 use super::snapshots::latest;
 use crate::contract::{
-    self, Cut, Disposal, Extent, Position, Retention, Retire, RetireError, RetirePlan, RetireStep,
+    self, Cut, Disposal, Extent, Retention, Retire, RetireError, RetirePlan, RetireStep,
 };
 
 impl Retention for SqliteStore {
@@ -206,8 +206,4 @@ impl From<rusqlite::Error> for RetireError {
     fn from(error: rusqlite::Error) -> Self {
         Error::from(error).into()
     }
-}
-
-fn position(sequence: i64) -> Position {
-    Position::new(sequence.to_string())
 }

@@ -5,7 +5,7 @@
 
 pub(super) mod lanes;
 mod parked;
-mod status;
+pub(super) mod status;
 
 use std::time::Duration;
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use helenus_model::backend::{Endpoint, StoreUrl};
 use helenus_model::{Expected, Failure, Kind, NewEvent, OperationId, Payload, StreamId, Version};
-use helenus_store::cassandra::{CassandraStore, Options, SerialConsistency};
+use helenus_store::cassandra::{
+    CassandraStore, Consistency, Options, Replication, SerialConsistency,
+};
 use helenus_store::contract::{Append, Appended, EventStore, ReadEvents, Resolved};
 use helenus_store::{Bounds, Ports};
 use helenus_testkit::services::Registry;
@@ -53,6 +55,17 @@ impl Keyspace {
 
     pub(crate) fn store_at(&self, address: &str, options: Options) -> CassandraStore {
         CassandraStore::new(self.endpoint(address), options, Ports::system()).unwrap()
+    }
+
+    /// A column of a table, sorted.
+    pub(crate) async fn column(&self, table: &str, column: &str) -> Vec<i64> {
+        let query = format!("SELECT {column} FROM \"{}\".{table}", self.name);
+        let rows = self.session().await.query_unpaged(query, ()).await.unwrap();
+        let rows = rows.into_rows_result().unwrap();
+        let mut values: Vec<i64> =
+            rows.rows::<(i64,)>().unwrap().map(|row| row.unwrap().0).collect();
+        values.sort_unstable();
+        values
     }
 
     async fn session(&self) -> Session {
@@ -256,4 +269,44 @@ async fn an_operation_outlives_its_row_in_its_events() {
     }
     let events: Vec<_> = store.read(ReadEvents::forward(order())).try_collect().await.unwrap();
     assert_eq!(events.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyspace_is_made_and_used_as_configured() {
+    let keyspace = Keyspace::new();
+    let copies = std::collections::BTreeMap::from([("datacenter1".to_owned(), 1)]);
+    let options = Options {
+        prefix: "shop_".to_owned(),
+        events_table: Some("domain_events".to_owned()),
+        replication: Replication::PerDataCentre(copies),
+        consistency: Consistency::LocalQuorum,
+        serial_consistency: SerialConsistency::LocalSerial,
+        local_dc: Some("datacenter1".to_owned()),
+        bounds: Bounds { append_bytes_max: 2_000, ..Bounds::default() },
+        ..Options::default()
+    };
+    let store = keyspace.store(options, Ports::system());
+    store.append(append(Expected::NoStream, None)).await.unwrap();
+    let payload = Payload { content_type: "text/plain".to_owned(), bytes: vec![b'x'; 2_000] };
+    let large = Append::new(order(), Expected::Any, vec![NewEvent::new("e", payload)]);
+    assert_eq!(store.append(large).await.unwrap_err().code(), "too_large");
+
+    let session = keyspace.session().await;
+    let ask = async |query: String| {
+        session.query_unpaged(query, ()).await.unwrap().into_rows_result().unwrap()
+    };
+    let name = &keyspace.name;
+    let made = ask(format!(
+        "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = '{name}'"
+    ))
+    .await;
+    let (made,) = made.single_row::<(std::collections::BTreeMap<String, String>,)>().unwrap();
+    assert!(made["class"].ends_with("NetworkTopologyStrategy"), "{made:?}");
+    assert_eq!(made.get("datacenter1").map(String::as_str), Some("1"));
+    assert_eq!(ask(format!("SELECT * FROM \"{name}\".domain_events")).await.rows_num(), 3);
+    let recorded = ask(format!(
+        "SELECT value FROM \"{name}\".shop_settings WHERE name = 'serial_consistency'"
+    ))
+    .await;
+    assert_eq!(recorded.single_row::<(String,)>().unwrap().0, "LOCAL_SERIAL");
 }

@@ -13,13 +13,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-const EXECUTE: u8 = 0x0A;
-const BATCH: u8 = 0x0D;
+/// What is stopped, by its opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A statement that was prepared before.
+    Statement = 0x0A,
+    /// A batch of them.
+    Batch = 0x0D,
+}
+
+/// Who waits for the next request of a kind.
+type Armed = Arc<Mutex<Option<(Kind, mpsc::Sender<Stop>)>>>;
 
 /// Listens on a port of its own until it is dropped.
 pub(crate) struct Gate {
     address: String,
-    armed: Arc<Mutex<Option<mpsc::Sender<Stop>>>>,
+    armed: Armed,
     _tasks: JoinSet<()>,
 }
 
@@ -64,7 +74,7 @@ impl Gate {
         let node: SocketAddr = node.parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let armed: Arc<Mutex<Option<mpsc::Sender<Stop>>>> = Arc::default();
+        let armed = Armed::default();
         let mut tasks = JoinSet::new();
         let watching = Arc::clone(&armed);
         tasks.spawn(async move {
@@ -81,10 +91,10 @@ impl Gate {
         &self.address
     }
 
-    /// Stops the next statement that is executed; those after it pass.
-    pub(crate) fn stop_next(&self) -> Watched {
+    /// Stops the next request of that kind; those after it pass.
+    pub(crate) fn stop_next(&self, kind: Kind) -> Watched {
         let (stops, watched) = mpsc::channel(2);
-        *self.armed.lock().unwrap() = Some(stops);
+        *self.armed.lock().unwrap() = Some((kind, stops));
         Watched(watched)
     }
 }
@@ -92,11 +102,7 @@ impl Gate {
 /// A statement under way: the stream its answer will have, and who is told.
 type UnderWay = Arc<Mutex<Option<([u8; 2], mpsc::Sender<Stop>)>>>;
 
-async fn connection(
-    client: TcpStream,
-    node: TcpStream,
-    armed: Arc<Mutex<Option<mpsc::Sender<Stop>>>>,
-) {
+async fn connection(client: TcpStream, node: TcpStream, armed: Armed) {
     let (from_client, to_client) = client.into_split();
     let (from_node, to_node) = node.into_split();
     let under_way = UnderWay::default();
@@ -110,17 +116,15 @@ async fn connection(
 async fn requests(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    armed: &Mutex<Option<mpsc::Sender<Stop>>>,
+    armed: &Armed,
     under_way: &UnderWay,
 ) -> Option<()> {
     loop {
         let frame = frame(&mut from).await?;
-        if [EXECUTE, BATCH].contains(&frame[4]) {
-            let stops = armed.lock().unwrap().take();
-            if let Some(stops) = stops {
-                *under_way.lock().unwrap() = Some(([frame[2], frame[3]], stops.clone()));
-                held(&stops, Stop::Request).await?;
-            }
+        let stops = armed.lock().unwrap().take_if(|(kind, _)| *kind as u8 == frame[4]);
+        if let Some((_, stops)) = stops {
+            *under_way.lock().unwrap() = Some(([frame[2], frame[3]], stops.clone()));
+            held(&stops, Stop::Request).await?;
         }
         to.write_all(&frame).await.ok()?;
     }

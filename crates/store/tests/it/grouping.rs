@@ -12,6 +12,7 @@ use helenus_store::contract::{Append, AppendError, Appended, EventStore, ReadEve
 use tokio::task::JoinSet;
 
 use crate::cassandra::Keyspace;
+use crate::gate::{Gate, Kind};
 use crate::proxy::{Mode, Proxy};
 
 fn hot() -> StreamId {
@@ -132,5 +133,69 @@ async fn a_lost_answer_to_a_group_is_resolved_for_each() {
             }
         }
         assert_eq!(stored(&store).await, owners, "{mode:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_gives_up_takes_nobody_with_it() {
+    let keyspace = Keyspace::new();
+    let gate = Gate::start(keyspace.address()).await;
+    let store = keyspace.store_at(gate.address(), Options::default());
+    let mut owners = BTreeMap::new();
+    let begin = request(1);
+    store.append(begin.clone()).await.unwrap();
+    owned(&mut owners, &begin, 1, 1);
+    // Whoever of the group is given up, its leader among them, and whatever becomes of its batch.
+    for (given_up, is_cut) in (0..4).flat_map(|index| [(index, false), (index, true)]) {
+        let alone = request(1);
+        let mut first = gate.stop_next(Kind::Batch);
+        let leading = tokio::spawn({
+            let (store, alone) = (store.clone(), alone.clone());
+            async move { store.append(alone).await }
+        });
+        let hold = first.sent().await;
+        let group: Vec<Append> = (0..4).map(|index| request(index % 2 + 1)).collect();
+        let mut waiting: Vec<_> = group
+            .iter()
+            .map(|request| {
+                let (store, request) = (store.clone(), request.clone());
+                tokio::spawn(async move { store.append(request).await })
+            })
+            .collect();
+        // Nothing tells that they wait; those that do not yet are a group of their own later.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        hold.let_through();
+        let answer = first.answered().await;
+        let mut second = gate.stop_next(Kind::Batch);
+        answer.let_through();
+        let done = leading.await.unwrap().unwrap();
+        owned(&mut owners, &alone, done.first().as_i64(), done.last().as_i64());
+        let hold = second.sent().await;
+        waiting.remove(given_up).abort();
+        if is_cut {
+            drop(hold);
+        } else {
+            hold.let_through();
+            second.answered().await.let_through();
+        }
+        let mut outcomes = Vec::new();
+        for task in waiting {
+            outcomes.push(task.await.unwrap().unwrap());
+        }
+        for (index, request) in group.iter().enumerate() {
+            let resolved = store.resolve(&hot(), request.operation_id.unwrap()).await.unwrap();
+            let told = (index != given_up)
+                .then(|| &outcomes[if index < given_up { index } else { index - 1 }]);
+            match (resolved, told) {
+                (Resolved::Applied { first, last }, told) => {
+                    let span = told.map(|told| (told.first(), told.last()));
+                    assert!(span.is_none_or(|span| span == (first, last)));
+                    owned(&mut owners, request, first.as_i64(), last.as_i64());
+                }
+                // The one that was given up may not have been sent.
+                (Resolved::Cancelled, told) => assert_eq!(told, None),
+            }
+        }
+        assert_eq!(stored(&store).await, owners, "{given_up} {is_cut}");
     }
 }

@@ -1,14 +1,15 @@
 //! The event store against a model that fits on a page, a map of vectors: whatever is appended,
-//! repeated, cancelled and read, by however many at once, the answers are those the model gives in
-//! some order that agrees with when each was asked and answered.
+//! repeated, cancelled, retired and read, by however many at once, the answers are those the model
+//! gives in some order that agrees with when each was asked and answered.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use helenus_model::{Expected, Failure, NewEvent, OperationId, Payload, StreamId, Version};
 use helenus_store::contract::{
-    Append, AppendError, Appended, Direction, EventStore, ReadEvents, Resolved,
+    Append, AppendError, Appended, Cut, Direction, Disposal, EventStore, ReadError, ReadEvents,
+    Resolved, Retention, Retire,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
@@ -20,6 +21,7 @@ enum Step {
     Append { stream: u8, expected: Expected, operation: u8, events: Vec<u8> },
     Resolve { stream: u8, operation: u8 },
     Read { stream: u8, backward: bool, from: Option<i64>, limit: Option<u64> },
+    Retire { stream: u8, cut: Cut, disposal: Disposal },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -31,6 +33,11 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let events = prop::collection::vec(0..3_u8, 1..4);
     let from = prop::option::of(1..9_i64);
+    let cut = prop_oneof![
+        (1..9_i64).prop_map(|number| Cut::Before(Version::new(number).unwrap())),
+        (0..4_u64).prop_map(Cut::KeepLast),
+    ];
+    let disposal = prop_oneof![3 => Just(Disposal::Archive), 1 => Just(Disposal::Drop)];
     prop_oneof![
         5 => (0..2_u8, expected, 0..12_u8, events).prop_map(|(stream, expected, operation, events)| {
             Step::Append { stream, expected, operation, events }
@@ -39,13 +46,17 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..2_u8, any::<bool>(), from, prop::option::of(0..5_u64)).prop_map(
             |(stream, backward, from, limit)| Step::Read { stream, backward, from, limit }
         ),
+        1 => (0..2_u8, cut, disposal)
+            .prop_map(|(stream, cut, disposal)| Step::Retire { stream, cut, disposal }),
     ]
 }
 
-/// What the store should hold: for each stream the type of every event, and its operations.
+/// What the store should hold: for each stream the type of every event there ever was, how many of
+/// them were dropped, and its operations. Where an event is archived makes no difference.
 #[derive(Clone, Default)]
 struct Model {
     events: BTreeMap<u8, Vec<u8>>,
+    dropped: BTreeMap<u8, usize>,
     operations: BTreeMap<(u8, u8), Remembered>,
 }
 
@@ -65,6 +76,7 @@ impl Model {
             Step::Read { stream, backward, from, limit } => {
                 self.read(*stream, *backward, *from, *limit)
             }
+            Step::Retire { stream, cut, disposal } => self.retire(*stream, *cut, *disposal),
         }
     }
 
@@ -77,8 +89,18 @@ impl Model {
             Some(Remembered::Cancelled) => return "cancelled".to_owned(),
             None => {}
         }
+        let dropped = self.dropped(stream);
         let events = self.events.entry(stream).or_default();
         let before = events.len();
+        // These ids do not say how old they are.
+        let at = match expected {
+            Expected::Exact(version) => usize::try_from(version.as_i64()).unwrap(),
+            Expected::NoStream => 0,
+            Expected::Exists | Expected::Any => before,
+        };
+        if at < dropped {
+            return "operation_expired".to_owned();
+        }
         let accepted = match expected {
             Expected::Exact(version) => i64::try_from(before) == Ok(version.as_i64()),
             Expected::NoStream => before == 0,
@@ -94,12 +116,38 @@ impl Model {
         format!("applied {} {}", before + 1, before + new.len())
     }
 
+    fn dropped(&self, stream: u8) -> usize {
+        self.dropped.get(&stream).copied().unwrap_or(0)
+    }
+
+    fn retire(&mut self, stream: u8, cut: Cut, disposal: Disposal) -> String {
+        let head = self.events.get(&stream).map_or(0, Vec::len);
+        if head == 0 {
+            return "no_stream".to_owned();
+        }
+        let retired = match cut {
+            Cut::Before(version) => usize::try_from(version.as_i64()).unwrap() - 1,
+            Cut::KeepLast(count) => head.saturating_sub(usize::try_from(count).unwrap()),
+            Cut::OlderThan(_) => 0,
+        };
+        if retired > head {
+            return "beyond_head".to_owned();
+        }
+        if disposal == Disposal::Drop {
+            self.dropped.insert(stream, retired.max(self.dropped(stream)));
+        }
+        "retired".to_owned()
+    }
+
     fn resolve(&mut self, stream: u8, operation: u8) -> String {
+        let has_dropped = self.dropped(stream) > 0;
         let remembered = self.operations.entry((stream, operation));
         match remembered.or_insert(Remembered::Cancelled) {
             Remembered::Applied { before, events } => {
                 format!("applied {} {}", *before + 1, *before + events.len())
             }
+            // It may have been applied, and its events dropped.
+            Remembered::Cancelled if has_dropped => "operation_expired".to_owned(),
             Remembered::Cancelled => "cancelled".to_owned(),
         }
     }
@@ -113,8 +161,15 @@ impl Model {
         } else {
             events.retain(|(version, _)| from.is_none_or(|from| *version >= from));
         }
-        events.truncate(limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap()));
-        format!("{events:?}")
+        let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap());
+        let dropped = i64::try_from(self.dropped(stream)).unwrap();
+        let missing = events.iter().position(|(version, _)| *version <= dropped);
+        events.truncate(missing.unwrap_or(usize::MAX).min(limit));
+        let end = match missing {
+            Some(missing) if missing < limit => format!(" truncated {}", dropped + 1),
+            _ => String::new(),
+        };
+        format!("{events:?}{end}")
     }
 }
 
@@ -127,7 +182,7 @@ fn operation_id(operation: u8) -> OperationId {
     OperationId::from(Uuid::from_u128(operation.into()))
 }
 
-async fn run(store: &impl EventStore, case: u64, step: &Step) -> String {
+async fn run(store: &(impl EventStore + Retention), case: u64, step: &Step) -> String {
     match step {
         Step::Append { stream, expected, operation, events } => {
             let payload = Payload::json(&serde_json::json!({}));
@@ -150,10 +205,10 @@ async fn run(store: &impl EventStore, case: u64, step: &Step) -> String {
             }
         }
         Step::Resolve { stream, operation } => {
-            match store.resolve(&stream_id(case, *stream), operation_id(*operation)).await.unwrap()
-            {
-                Resolved::Applied { first, last } => format!("applied {first} {last}"),
-                Resolved::Cancelled => "cancelled".to_owned(),
+            match store.resolve(&stream_id(case, *stream), operation_id(*operation)).await {
+                Ok(Resolved::Applied { first, last }) => format!("applied {first} {last}"),
+                Ok(Resolved::Cancelled) => "cancelled".to_owned(),
+                Err(error) => error.code().to_owned(),
             }
         }
         Step::Read { stream, backward, from, limit } => {
@@ -161,13 +216,32 @@ async fn run(store: &impl EventStore, case: u64, step: &Step) -> String {
             let from = from.and_then(Version::new);
             let read =
                 ReadEvents { stream_id: stream_id(case, *stream), direction, from, limit: *limit };
-            let found = store.read(read).map(|event| {
-                let event = event.unwrap();
-                (event.version.as_i64(), event.event_type.parse::<u8>().unwrap())
-            });
-            format!("{:?}", found.collect::<Vec<_>>().await)
+            read_all(store, read).await
+        }
+        Step::Retire { stream, cut, disposal } => {
+            let (stream_id, cut, disposal) = (stream_id(case, *stream), *cut, *disposal);
+            let steps = store.retire(Retire { stream_id, cut, disposal, forced: true });
+            match steps.try_collect::<Vec<_>>().await {
+                Ok(_) => "retired".to_owned(),
+                Err(error) => error.code().to_owned(),
+            }
         }
     }
+}
+
+async fn read_all(store: &impl EventStore, read: ReadEvents) -> String {
+    let (mut found, mut end) = (Vec::new(), String::new());
+    let mut events = Box::pin(store.read(read));
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                found.push((event.version.as_i64(), event.event_type.parse::<u8>().unwrap()));
+            }
+            Err(ReadError::Truncated { first }) => end = format!(" truncated {first}"),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    format!("{found:?}{end}")
 }
 
 /// A step somebody took: when it was asked for, when it was answered, and with what.
@@ -182,7 +256,7 @@ struct Call {
 /// Runs each client's steps one after another, the clients at the same time.
 async fn record<S>(store: &S, case: u64, clients: Vec<Vec<Step>>) -> Vec<Call>
 where
-    S: EventStore + Clone + 'static,
+    S: EventStore + Retention + Clone + 'static,
 {
     static CLOCK: AtomicU64 = AtomicU64::new(0);
     let mut running = JoinSet::new();
@@ -218,6 +292,20 @@ fn is_explained(model: &Model, calls: &[Call]) -> bool {
     })
 }
 
+/// A read that goes on from the archive is not of one moment. Archiving does not show in it, nor do
+/// appends, but dropping does: that is left to histories of one client.
+fn undisturbed(mut clients: Vec<Vec<Step>>) -> Vec<Vec<Step>> {
+    let is_alone = clients.len() == 1;
+    for step in clients.iter_mut().flatten() {
+        if let Step::Retire { disposal, .. } = step
+            && !is_alone
+        {
+            *disposal = Disposal::Archive;
+        }
+    }
+    clients
+}
+
 fn is_full_size() -> bool {
     std::env::var_os("HELENUS_PROOF").is_some()
 }
@@ -225,12 +313,14 @@ fn is_full_size() -> bool {
 /// Tries as many histories as `cases` says; gives the number of steps that were explained.
 fn explain_histories<S>(runtime: &tokio::runtime::Runtime, store: &S, cases: u32) -> u64
 where
-    S: EventStore + Clone + 'static,
+    S: EventStore + Retention + Clone + 'static,
 {
     let case = AtomicU64::new(0);
     let explained = AtomicU64::new(0);
     let clients = prop::collection::vec(prop::collection::vec(step(), 1..6), 1..4);
-    let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+    let clients = clients.prop_map(undisturbed);
+    let mut runner =
+        TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let ran = runner.run(&clients, |clients| {
         let case = case.fetch_add(1, Ordering::Relaxed);
         let calls = runtime.block_on(record(store, case, clients));

@@ -22,6 +22,10 @@ pub(crate) enum Mode {
     DropRequests,
     /// The next request arrives, and its connection is closed; then all is as before.
     CutAfterRequest,
+    /// The same with the next batch.
+    CutAfterBatch,
+    /// The next batch does not arrive, and its connection is closed; then all is as before.
+    CutBeforeBatch,
 }
 
 /// Listens on a port of its own until it is dropped.
@@ -29,6 +33,7 @@ pub(crate) struct Proxy {
     address: String,
     mode: Arc<watch::Sender<Mode>>,
     accepted: Arc<AtomicU32>,
+    executed: Arc<AtomicU32>,
     _tasks: JoinSet<()>,
 }
 
@@ -37,10 +42,12 @@ impl Proxy {
         let node: SocketAddr = node.parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let (mode, accepted) = (Arc::new(watch::Sender::new(Mode::Forward)), Arc::default());
+        let mode = Arc::new(watch::Sender::new(Mode::Forward));
+        let (accepted, executed) = (Arc::default(), Arc::default());
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, node, Arc::clone(&mode), Arc::clone(&accepted)));
-        Proxy { address, mode, accepted, _tasks: tasks }
+        let counts = (Arc::clone(&accepted), Arc::clone(&executed));
+        tasks.spawn(accept(listener, node, Arc::clone(&mode), counts));
+        Proxy { address, mode, accepted, executed, _tasks: tasks }
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -52,6 +59,17 @@ impl Proxy {
         self.accepted.load(Ordering::SeqCst)
     }
 
+    /// Prepared statements executed so far, but for the driver's own.
+    pub(crate) fn executed(&self) -> u32 {
+        self.executed.load(Ordering::SeqCst)
+    }
+
+    /// Waits until what was set for one request has been done to it.
+    pub(crate) async fn is_done(&self) {
+        let mut mode = self.mode.subscribe();
+        mode.wait_for(|mode| *mode == Mode::Forward).await.unwrap();
+    }
+
     pub(crate) fn set(&self, mode: Mode) {
         self.mode.send_replace(mode);
     }
@@ -61,32 +79,58 @@ async fn accept(
     listener: TcpListener,
     node: SocketAddr,
     mode: Arc<watch::Sender<Mode>>,
-    accepted: Arc<AtomicU32>,
+    (accepted, executed): (Arc<AtomicU32>, Arc<AtomicU32>),
 ) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         accepted.fetch_add(1, Ordering::SeqCst);
-        connections.spawn(connection(client, node, Arc::clone(&mode)));
+        connections.spawn(connection(client, node, Arc::clone(&mode), Arc::clone(&executed)));
     }
 }
 
-async fn connection(client: TcpStream, node: SocketAddr, mode: Arc<watch::Sender<Mode>>) {
+async fn connection(
+    client: TcpStream,
+    node: SocketAddr,
+    mode: Arc<watch::Sender<Mode>>,
+    executed: Arc<AtomicU32>,
+) {
     let Ok(node) = TcpStream::connect(node).await else { return };
     let (from_client, to_client) = client.into_split();
     let (from_node, to_node) = node.into_split();
     tokio::select! {
-        () = requests(from_client, to_node, &mode) => {}
+        () = requests(from_client, to_node, &mode, &executed) => {}
         () = answers(from_node, to_client, &mode) => {}
         () = recovered(mode.subscribe()) => {}
     }
 }
 
-async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mode: &watch::Sender<Mode>) {
+async fn requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mode: &watch::Sender<Mode>,
+    executed: &AtomicU32,
+) {
     let mut buffer = vec![0; 64 * 1024];
+    let mut frames = Frames::default();
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let now = *mode.borrow();
+        let mut now = *mode.borrow();
+        let begun = frames.begun(&buffer[..count]);
+        let has_batch = begun.contains(&Frames::BATCH);
         if now == Mode::DropRequests {
             continue;
+        }
+        if now == Mode::CutBeforeBatch && has_batch {
+            mode.send_replace(Mode::Forward);
+            return;
+        }
+        if now == Mode::CutAfterBatch && has_batch {
+            // Answers to what came before it have passed; its own does not.
+            now = Mode::CutAfterRequest;
+            mode.send_replace(now);
+        }
+        let ours = begun.iter().filter(|opcode| **opcode == Frames::EXECUTE).count();
+        if !frames.is_control {
+            executed.fetch_add(u32::try_from(ours).unwrap(), Ordering::SeqCst);
         }
         if to.write_all(&buffer[..count]).await.is_err() {
             return;
@@ -119,5 +163,44 @@ async fn recovered(mut mode: watch::Receiver<Mode>) {
             return;
         }
         lossy |= now != Mode::Forward;
+    }
+}
+
+/// Where the frames of the protocol begin in the bytes of a connection: a header of nine bytes, the
+/// fifth of which says what it is, the last four how long its body is.
+#[derive(Default)]
+struct Frames {
+    header: Vec<u8>,
+    body: usize,
+    /// The connection the driver asks its own questions on.
+    is_control: bool,
+}
+
+impl Frames {
+    const EXECUTE: u8 = 0x0a;
+    const REGISTER: u8 = 0x0b;
+    const BATCH: u8 = 0x0d;
+    const HEADER: usize = 9;
+
+    /// What the frames are whose header ends in these bytes.
+    fn begun(&mut self, mut bytes: &[u8]) -> Vec<u8> {
+        let mut begun = Vec::new();
+        while !bytes.is_empty() {
+            let skipped = self.body.min(bytes.len());
+            self.body -= skipped;
+            bytes = &bytes[skipped..];
+            let missing = (Self::HEADER - self.header.len()).min(bytes.len());
+            self.header.extend(&bytes[..missing]);
+            bytes = &bytes[missing..];
+            if let [_, _, _, _, opcode, length @ ..] = self.header.as_slice()
+                && let Ok(length) = <[u8; 4]>::try_from(length)
+            {
+                begun.push(*opcode);
+                self.is_control |= *opcode == Self::REGISTER;
+                self.body = usize::try_from(u32::from_be_bytes(length)).unwrap();
+                self.header.clear();
+            }
+        }
+        begun
     }
 }

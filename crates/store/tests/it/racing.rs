@@ -12,7 +12,7 @@ use helenus_store::contract::{Append, AppendError, Appended, EventStore, Resolve
 use tokio::task::JoinHandle;
 
 use crate::cassandra::Keyspace;
-use crate::gate::{Gate, Hold, Watched};
+use crate::gate::{Gate, Hold, Kind, Watched};
 
 /// What becomes of a side's first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,7 @@ fn orders() -> Vec<Vec<Side>> {
 /// A side under way: what it has done, and what holds it.
 struct Contender<T> {
     gate: Gate,
+    kind: Kind,
     store: CassandraStore,
     under_way: Option<(Watched, JoinHandle<T>)>,
     request: Option<Hold>,
@@ -60,12 +61,12 @@ struct Contender<T> {
 }
 
 impl<T: Send + 'static> Contender<T> {
-    async fn new(keyspace: &Keyspace) -> Self {
+    async fn new(keyspace: &Keyspace, kind: Kind) -> Self {
         let gate = Gate::start(keyspace.address()).await;
         let store = keyspace.store_at(gate.address(), Options::default());
         // The session is open before anything is held.
         store.version(&StreamId::new("none").unwrap()).await.unwrap();
-        Contender { gate, store, under_way: None, request: None, answer: None, steps: 0 }
+        Contender { gate, kind, store, under_way: None, request: None, answer: None, steps: 0 }
     }
 
     /// Takes the next of its three steps; says whether the node acted.
@@ -76,7 +77,7 @@ impl<T: Send + 'static> Contender<T> {
         self.steps += 1;
         match self.steps {
             1 => {
-                let mut watched = self.gate.stop_next();
+                let mut watched = self.gate.stop_next(self.kind);
                 let task = tokio::spawn(start(self.store.clone()));
                 self.request = Some(watched.sent().await);
                 self.under_way = Some((watched, task));
@@ -115,8 +116,10 @@ fn append(stream: &StreamId, operation: OperationId) -> Append {
 #[tokio::test(flavor = "multi_thread")]
 async fn append_and_cancel_agree_in_every_order() {
     let keyspace = Keyspace::new();
-    let mut appending = Contender::<Result<Appended, AppendError>>::new(&keyspace).await;
-    let mut cancelling = Contender::<Result<Resolved, AppendError>>::new(&keyspace).await;
+    let mut appending =
+        Contender::<Result<Appended, AppendError>>::new(&keyspace, Kind::Batch).await;
+    let mut cancelling =
+        Contender::<Result<Resolved, AppendError>>::new(&keyspace, Kind::Statement).await;
     let calm = keyspace.store(Options::default(), Ports::system());
     let ports = Ports::system();
     let (mut cases, mut applied) = (0, 0);

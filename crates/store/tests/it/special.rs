@@ -159,6 +159,12 @@ fn three_nodes_lose_the_one_that_runs_the_rounds() {
     let _serial = serial().unwrap();
     let spec = Spec::cluster3().name("three").quick_compiler();
     let mut cluster = Instance::start(spec).unwrap();
+    // Each answers before it knows the others, and a ring of two keeps two copies.
+    let knows_all = |node| {
+        let status = cluster.nodetool_node(node, &["status"]).unwrap();
+        status.lines().filter(|line| line.starts_with("UN")).count() == 3
+    };
+    while !(0..3).all(knows_all) {}
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (one, two) = (of_three(&cluster), of_three(&cluster));
     let address = cluster.endpoint().to_string();
@@ -191,7 +197,8 @@ fn three_nodes_lose_the_one_that_runs_the_rounds() {
     let index = cluster.endpoints().iter().position(|node| node.host == pinned).unwrap();
     cluster.kill_node(index).unwrap();
     runtime.block_on(async {
-        let from = one.version(&order(1)).await.unwrap().unwrap().as_i64();
+        let first = order(1);
+        let from = patiently(|| one.version(&first)).await.unwrap().as_i64();
         reaches(&two, from + 40).await;
         stopping.store(true, Ordering::Relaxed);
         check(&one, writers.join_all().await.concat()).await;
@@ -236,7 +243,7 @@ fn writers(stores: &[CassandraStore], stopping: &Arc<AtomicBool>) -> JoinSet<Vec
                 let span = match store.append(request).await {
                     Ok(done) => Some((done.first(), done.last())),
                     Err(error) if error.applied().is_none() => {
-                        match store.resolve(&stream, operation).await.unwrap() {
+                        match patiently(|| store.resolve(&stream, operation)).await {
                             Resolved::Applied { first, last } => Some((first, last)),
                             Resolved::Cancelled => None,
                         }
@@ -254,8 +261,24 @@ fn writers(stores: &[CassandraStore], stopping: &Arc<AtomicBool>) -> JoinSet<Vec
     writers
 }
 
+/// Asks again for as long as the answer is that it may: a node that was killed is still asked for
+/// some seconds by its peers.
+async fn patiently<T, E, F>(ask: impl Fn() -> F) -> T
+where
+    E: Failure,
+    F: Future<Output = Result<T, E>>,
+{
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(error.is_retryable(), "{error:?}"),
+        }
+    }
+}
+
 async fn reaches(store: &CassandraStore, version: i64) {
-    while store.version(&order(1)).await.unwrap().map_or(0, Version::as_i64) < version {
+    let first = order(1);
+    while patiently(|| store.version(&first)).await.map_or(0, Version::as_i64) < version {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -264,8 +287,8 @@ async fn reaches(store: &CassandraStore, version: i64) {
 async fn check(store: &CassandraStore, outcomes: Vec<Outcome>) {
     for number in 1..=4 {
         let stream = order(number);
-        let events: Vec<_> =
-            store.read(ReadEvents::forward(stream.clone())).try_collect().await.unwrap();
+        let read = || store.read(ReadEvents::forward(stream.clone())).try_collect();
+        let events: Vec<_> = patiently(read).await;
         let stored: BTreeMap<i64, OperationId> =
             events.iter().map(|event| (event.version.as_i64(), event.operation_id)).collect();
         let told = outcomes.iter().filter(|(of, ..)| *of == stream);

@@ -27,6 +27,7 @@ pub(super) async fn a_transaction_is_published_whole<B: Broker>(fixture: &Fixtur
         let marker = marker(&markers, &round.to_string());
         publisher.publish(Transaction { records, marker }).await.unwrap();
     }
+    publisher.finish().await.unwrap();
     let expected: Vec<_> =
         (0..3).flat_map(|round| (0..10).map(move |n| format!("{round}-{n}"))).collect();
     assert_eq!(payloads(&fixture.broker, &orders, 0).await, expected);
@@ -61,6 +62,7 @@ pub(super) async fn a_later_publisher_of_a_name_fences_an_earlier_one<B: Broker>
     later.publish(one("2")).await.unwrap();
     assert!(earlier.publish(one("never")).await.is_err());
     later.publish(one("3")).await.unwrap();
+    later.finish().await.unwrap();
     assert_eq!(payloads(&fixture.broker, &orders, 0).await, ["1", "2", "3"]);
 }
 
@@ -71,11 +73,13 @@ pub(super) async fn the_last_marker_is_that_of_the_last_transaction<B: Broker>(
     fixture.broker.create_topic(&orders, 1).await.unwrap();
     fixture.broker.create_compacted_topic(&markers, 2).await.unwrap();
     assert_eq!(fixture.broker.last(&markers, 1).await.unwrap(), None);
-    let mut publisher = fixture.broker.publisher(&fixture.topic("relay")).await.unwrap();
     for round in 0..20 {
+        let mut publisher = fixture.broker.publisher(&fixture.topic("relay")).await.unwrap();
         let marker = marker(&markers, &round.to_string());
         let records = vec![record(&orders, "k", "x")];
         publisher.publish(Transaction { records, marker }).await.unwrap();
+        // Whoever takes over looks after it has taken the name.
+        drop(fixture.broker.publisher(&fixture.topic("relay")).await.unwrap());
         let last = fixture.broker.last(&markers, 1).await.unwrap().unwrap();
         assert_eq!(last.payload, round.to_string().into_bytes());
         assert_eq!(last.key.as_deref(), Some(b"1".as_slice()));
@@ -96,5 +100,7 @@ pub(super) async fn publishers_of_other_names_do_not_disturb_each_other<B: Broke
             publisher.publish(Transaction { records, marker: None }).await.unwrap();
         }
     }
+    one.finish().await.unwrap();
+    other.finish().await.unwrap();
     assert_eq!(payloads(&fixture.broker, &orders, 0).await.len(), 6);
 }

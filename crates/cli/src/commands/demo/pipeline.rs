@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use helenus::broker::{Broker as _, Offset, Position, Record};
+use helenus::relay::{Options, Relay};
 use helenus::store::{EnqueueError, Enqueued, Inbox, Outbox, Receipt, Received};
-use helenus::{Broker, ChannelId, Message, MessageId, Payload, Ports, Store, relay};
+use helenus::{Broker, ChannelId, Message, MessageId, Payload, Ports, Store};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -74,6 +75,7 @@ pub(super) async fn run(part: &Part, seconds: u64, tick: impl Fn(Duration)) -> R
     let mut rest = JoinSet::new();
     rest.spawn(part.clone().publish(all_staged.clone(), all_published.clone()));
     rest.spawn(part.clone().consume(all_published));
+    rest.spawn(part.clone().project(all_staged.clone()));
 
     let started = ports.clock.elapsed();
     let elapsed = || ports.clock.elapsed().saturating_sub(started);
@@ -166,28 +168,30 @@ impl Part {
         Ok(())
     }
 
-    /// Publishes whenever something was committed, until all is staged and published.
+    /// Runs a relay until all is staged, then until all is published.
     async fn publish(
         self,
         all_staged: CancellationToken,
         all_published: CancellationToken,
     ) -> Result<(), Failed> {
-        let mut commits = self.store.commits();
-        loop {
-            let was_last = all_staged.is_cancelled();
-            commits.mark_unchanged();
-            let drained =
-                relay::drain(&self.store, &self.broker, &*self.ports.clock, 1_000).await?;
-            add(&self.counters.published, drained.published);
-            if was_last {
-                all_published.cancel();
-                return Ok(());
-            }
+        let (store, broker) = (self.store.clone(), self.broker.clone());
+        let relay = Relay::new(store, broker, Options::default(), self.ports.clone());
+        let count = || self.counters.published.store(relay.totals().published, Ordering::SeqCst);
+        let mut running = Box::pin(async {
+            relay.run(all_staged).await?;
+            relay.run_until_empty(CancellationToken::new()).await
+        });
+        let mut ticks = tokio::time::interval(PAUSE);
+        let ended = loop {
             tokio::select! {
-                _ = commits.changed() => {}
-                () = all_staged.cancelled() => {}
+                ended = &mut running => break ended,
+                _ = ticks.tick() => count(),
             }
-        }
+        };
+        ended?;
+        count();
+        all_published.cancel();
+        Ok(())
     }
 
     /// Reads every partition to its end, again and again until all is published; every tenth

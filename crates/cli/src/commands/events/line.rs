@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use helenus::{EventId, Failure, Kind, NewEvent, Payload, StreamId, Timestamp, Version};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// A line that is not an event.
@@ -42,7 +43,7 @@ struct Line {
     #[serde(rename = "type")]
     event_type: String,
     #[serde(default, deserialize_with = "present")]
-    data: Option<Value>,
+    data: Option<Box<RawValue>>,
     text: Option<String>,
     data_base64: Option<String>,
     content_type: Option<String>,
@@ -58,8 +59,11 @@ struct Line {
 }
 
 /// `"data": null` is data.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
+fn present<'de, D>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// The event on line number `line`.
@@ -68,7 +72,8 @@ pub(super) fn event(text: &str, line: u64) -> Result<NewEvent, InvalidLine> {
     let read: Line =
         serde_json::from_str(text).map_err(|error| wrong(format!("is not an event: {error}")))?;
     let (usual, bytes) = match (read.data, read.text, read.data_base64) {
-        (Some(data), None, None) => (Payload::JSON, data.to_string().into_bytes()),
+        // As it was written: reading its numbers could change them.
+        (Some(data), None, None) => (Payload::JSON, data.get().as_bytes().to_vec()),
         (None, Some(text), None) => ("text/plain; charset=utf-8", text.into_bytes()),
         (None, None, Some(coded)) => {
             let bytes = STANDARD.decode(coded);

@@ -1,60 +1,97 @@
-//! An event as it is printed: the table's column names, the payload as what it is.
+//! Events and snapshots as they are printed: the tables' column names, the payload as what it is.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use helenus::store::Position;
-use helenus::{Payload, RecordedEvent};
+use helenus::store::{Position, SnapshotInfo};
+use helenus::{EventId, OperationId, RecordedEvent, StreamId, Timestamp, Version};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// An event of a stream.
-pub(super) fn event(event: &RecordedEvent) -> Value {
-    Value::Object(fields(event))
+use crate::commands::body::Body;
+
+/// An event of a stream, or of the feed with its position.
+#[derive(Serialize)]
+pub(super) struct Event<'a> {
+    stream_id: &'a StreamId,
+    stream_version: Version,
+    event_type: &'a str,
+    #[serde(flatten)]
+    body: Body<'a>,
+    occurred_at_utc: Timestamp,
+    appended_at_utc: Timestamp,
+    event_id: EventId,
+    schema_version: i32,
+    content_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causation_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Map<String, Value>>,
+    operation_id: OperationId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<&'a Position>,
 }
 
-/// An event of the feed.
-pub(super) fn at(position: &Position, event: &RecordedEvent) -> Value {
-    let mut object = fields(event);
-    object.insert("position".to_owned(), json!(position));
-    Value::Object(object)
-}
-
-fn fields(event: &RecordedEvent) -> Map<String, Value> {
-    let mut object = Map::new();
-    let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
-    set("stream_id", json!(event.stream_id));
-    set("stream_version", json!(event.version));
-    set("event_type", json!(event.event_type));
-    let (name, payload) = payload(&event.payload);
-    set(name, payload);
-    set("occurred_at_utc", json!(event.occurred_at));
-    set("appended_at_utc", json!(event.appended_at));
-    set("event_id", json!(event.event_id));
-    set("schema_version", json!(event.schema_version));
-    set("content_type", json!(event.payload.content_type));
-    for (name, value) in [
-        ("correlation_id", &event.correlation_id),
-        ("causation_id", &event.causation_id),
-        ("tenant_id", &event.tenant_id),
-    ] {
-        if let Some(value) = value {
-            set(name, json!(value));
+impl<'a> Event<'a> {
+    pub(super) fn of(event: &'a RecordedEvent, position: Option<&'a Position>) -> Self {
+        Event {
+            stream_id: &event.stream_id,
+            stream_version: event.version,
+            event_type: &event.event_type,
+            body: Body::of(&event.payload),
+            occurred_at_utc: event.occurred_at,
+            appended_at_utc: event.appended_at,
+            event_id: event.event_id,
+            schema_version: event.schema_version,
+            content_type: &event.payload.content_type,
+            correlation_id: event.correlation_id.as_deref(),
+            causation_id: event.causation_id.as_deref(),
+            tenant_id: event.tenant_id.as_deref(),
+            metadata: event.metadata.as_ref(),
+            operation_id: event.operation_id,
+            position,
         }
     }
-    if let Some(metadata) = &event.metadata {
-        set("metadata", json!(metadata));
-    }
-    set("operation_id", json!(event.operation_id));
-    object
 }
 
-fn payload(payload: &Payload) -> (&'static str, Value) {
-    if payload.is_json()
-        && let Ok(value) = serde_json::from_slice(&payload.bytes)
-    {
-        return ("payload", value);
+/// A snapshot with its payload.
+#[derive(Serialize)]
+pub(super) struct Snapshot<'a> {
+    stream_id: &'a StreamId,
+    stream_version: Version,
+    snapshot_type: &'a str,
+    schema_version: i32,
+    #[serde(flatten)]
+    body: Body<'a>,
+    content_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Map<String, Value>>,
+    saved_at_utc: Timestamp,
+}
+
+impl<'a> Snapshot<'a> {
+    pub(super) fn of(snapshot: &'a helenus::store::Snapshot) -> Self {
+        Snapshot {
+            stream_id: &snapshot.stream_id,
+            stream_version: snapshot.version,
+            snapshot_type: &snapshot.snapshot_type,
+            schema_version: snapshot.schema_version,
+            body: Body::of(&snapshot.payload),
+            content_type: &snapshot.payload.content_type,
+            metadata: snapshot.metadata.as_ref(),
+            saved_at_utc: snapshot.saved_at,
+        }
     }
-    match payload.text() {
-        Some(text) => ("payload", json!(text)),
-        None => ("payload_base64", json!(STANDARD.encode(&payload.bytes))),
-    }
+}
+
+/// A snapshot without its payload.
+pub(super) fn snapshot_info(stream_id: &StreamId, info: &SnapshotInfo) -> Value {
+    json!({
+        "stream_id": stream_id,
+        "stream_version": info.version,
+        "snapshot_type": info.snapshot_type,
+        "schema_version": info.schema_version,
+        "saved_at_utc": info.saved_at,
+    })
 }

@@ -6,7 +6,7 @@ use helenus_model::{Failure, Kind, Version};
 use serde_json::{Map, Value, json};
 
 use super::super::events::backend_code;
-use super::super::{Error, Position};
+use super::super::{Error, Position, SubscriptionName};
 
 /// Why events were not retired, or not all of them. Doing it again goes on where it ended.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +32,11 @@ pub enum RetireError {
         latest: Option<Version>,
     },
     /// A subscription has not read all of the events.
-    #[error("a subscription is at position {position}, before some of the events")]
+    #[error("subscription '{subscription}' is at position {position}, before some of the events")]
     Unread {
-        /// Where the slowest one is.
+        /// The slowest one.
+        subscription: SubscriptionName,
+        /// Where it is.
         position: Position,
     },
     /// A copy in the archive differs from the original, which is still there.
@@ -95,7 +97,9 @@ impl Failure for RetireError {
             RetireError::NoSnapshot { needed, latest } => {
                 json!({ "needed": needed, "latest": latest })
             }
-            RetireError::Unread { position } => json!({ "position": position }),
+            RetireError::Unread { subscription, position } => {
+                json!({ "subscription": subscription.as_str(), "position": position })
+            }
             RetireError::CopyDiffers { version } => json!({ "version": version }),
             RetireError::NoStream | RetireError::Contended => return Map::new(),
             RetireError::Backend(error) => return error.details(),

@@ -151,36 +151,56 @@ fn fetch(
     Ok(page)
 }
 
-/// The event of a row.
+/// The event of a row, whose [`COLUMNS`] stand together in their order.
 pub(in crate::sqlite) fn event(
     stream_id: &StreamId,
     row: &Row<'_>,
 ) -> Result<RecordedEvent, Error> {
-    let version = stored_version(stream_id, row.get("stream_version")?)?;
+    // One search by name, for the first: a search for each costs more than what it finds.
+    let start = row.as_ref().column_index("stream_version")?;
+    let version = stored_version(stream_id, row.get(start)?)?;
     let damaged = |column: &str, reason: &dyn std::fmt::Display| Error::Corrupt {
         message: format!("stream {stream_id}, version {version}: {column}: {reason}"),
     };
-    let uuid = |column: &str| -> Result<Uuid, Error> {
-        let bytes: Vec<u8> = row.get(column)?;
-        Uuid::from_slice(&bytes).map_err(|error| damaged(column, &error))
+    let uuid = |place: usize, column: &str| -> Result<Uuid, Error> {
+        let bytes = row.get_ref(start + place)?.as_blob();
+        let bytes = bytes.map_err(|error| damaged(column, &error))?;
+        Uuid::from_slice(bytes).map_err(|error| damaged(column, &error))
     };
-    let metadata: Option<String> = row.get("metadata_json")?;
+    let metadata: Option<String> = row.get(start + 11)?;
     let metadata = metadata.map(|text| serde_json::from_str(&text)).transpose();
     Ok(RecordedEvent {
         stream_id: stream_id.clone(),
         version,
-        event_id: EventId::from(uuid("event_id")?),
-        event_type: row.get("event_type")?,
-        schema_version: row.get("schema_version")?,
-        payload: Payload { content_type: row.get("content_type")?, bytes: row.get("payload")? },
-        occurred_at: Timestamp::from_millis(row.get("occurred_at_utc")?),
-        appended_at: Timestamp::from_millis(row.get("appended_at_utc")?),
-        correlation_id: row.get("correlation_id")?,
-        causation_id: row.get("causation_id")?,
-        tenant_id: row.get("tenant_id")?,
+        event_type: row.get(start + 1)?,
+        payload: Payload { bytes: row.get(start + 2)?, content_type: row.get(start + 7)? },
+        occurred_at: Timestamp::from_millis(row.get(start + 3)?),
+        appended_at: Timestamp::from_millis(row.get(start + 4)?),
+        event_id: EventId::from(uuid(5, "event_id")?),
+        schema_version: row.get(start + 6)?,
+        correlation_id: row.get(start + 8)?,
+        causation_id: row.get(start + 9)?,
+        tenant_id: row.get(start + 10)?,
         metadata: metadata.map_err(|error| damaged("metadata_json", &error))?,
-        operation_id: OperationId::from(uuid("operation_id")?),
+        operation_id: OperationId::from(uuid(12, "operation_id")?),
     })
+}
+
+/// The event with this number in the feed, in its stream or in the archive.
+pub(in crate::sqlite) fn event_at(
+    db: &Connection,
+    stream_id: &StreamId,
+    sequence: i64,
+) -> Result<Option<RecordedEvent>, Error> {
+    for table in ["helenus_event_streams", "helenus_event_archive"] {
+        let mut query = db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM {table} WHERE global_sequence = ?1"))?;
+        let mut rows = query.query([sequence])?;
+        if let Some(row) = rows.next()? {
+            return event(stream_id, row).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Every stream, in the order of their ids.

@@ -25,21 +25,18 @@ pub(super) fn append(db: &Connection, plan: &Plan) -> Result<Appended, AppendErr
     Ok(Appended::Applied { first: span.first, last: span.last })
 }
 
-/// Settles an operation: it was applied, or it is cancelled now.
+/// Settles an operation: it was applied, or it is cancelled now; `None` if it is cancelled and may
+/// have been applied long ago.
 pub(super) fn resolve(
     db: &Connection,
     stream_id: &StreamId,
     operation_id: OperationId,
     now: Timestamp,
     window: Duration,
-) -> Result<Resolved, AppendError> {
+) -> Result<Option<Resolved>, AppendError> {
     let extent = extent(db, stream_id)?;
     if let Some((Span { first, last }, _)) = applied(db, stream_id, operation_id, extent)? {
-        return Ok(Resolved::Applied { first, last });
-    }
-    let is_fresh = Age::of(operation_id, now, window) == Age::Fresh;
-    if !is_fresh && extent.is_some_and(|extent| extent.has_dropped()) {
-        return Err(AppendError::OperationExpired { operation_id });
+        return Ok(Some(Resolved::Applied { first, last }));
     }
     let expires = now.plus(window);
     // Cancelling is rare and cleans up after itself.
@@ -50,7 +47,13 @@ pub(super) fn resolve(
          ON CONFLICT DO NOTHING",
     )?
     .execute(params![stream_id.as_str(), bytes(operation_id), expires.as_millis()])?;
-    Ok(Resolved::Cancelled)
+    // It never will be applied. Whether it was, and its events were dropped, nobody can tell of an
+    // id that may be older than what is remembered.
+    let is_fresh = Age::of(operation_id, now, window) == Age::Fresh;
+    if !is_fresh && extent.is_some_and(|extent| extent.has_dropped()) {
+        return Ok(None);
+    }
+    Ok(Some(Resolved::Cancelled))
 }
 
 /// Where the events of a stream are.

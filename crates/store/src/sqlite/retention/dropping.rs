@@ -8,8 +8,9 @@ use helenus_model::{StreamId, Timestamp, Version};
 use helenus_sqlite::Error;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{ARCHIVE, STREAMS, position};
+use super::{ARCHIVE, STREAMS};
 use crate::contract::{RetireError, RetirePlan};
+use crate::sqlite::subscriptions::status::slowest;
 
 /// Deletes events from `table`, leaving what must outlive them.
 pub(super) fn drop(
@@ -84,7 +85,8 @@ fn remember_gap(db: &Connection, (mut first, mut last): (i64, i64)) -> Result<()
 
 /// Refuses to drop what the slowest subscription has not read.
 pub(super) fn check_subscriptions(db: &Connection, plan: &RetirePlan) -> Result<(), RetireError> {
-    let Some(lowest) = lowest_checkpoint(db)? else { return Ok(()) };
+    let Some((subscription, position)) = slowest(db)? else { return Ok(()) };
+    let lowest: i64 = position.as_str().parse().unwrap_or(0);
     for table in [ARCHIVE, STREAMS] {
         let newest: Option<i64> = db
             .prepare_cached(&format!(
@@ -96,13 +98,8 @@ pub(super) fn check_subscriptions(db: &Connection, plan: &RetirePlan) -> Result<
                 |row| row.get(0),
             )?;
         if newest > Some(lowest) {
-            return Err(RetireError::Unread { position: position(lowest) });
+            return Err(RetireError::Unread { subscription, position });
         }
     }
     Ok(())
-}
-
-/// How far the slowest subscription has read the feed; `None` where there is none.
-fn lowest_checkpoint(_db: &Connection) -> Result<Option<i64>, Error> {
-    Ok(None)
 }

@@ -8,7 +8,7 @@ use super::{position, sequence, shape};
 use crate::contract::{
     Hold, OnPoison, Parked, Parking, Position, Reason, SubscriptionError, SubscriptionName, Which,
 };
-use crate::sqlite::events::read::{COLUMNS, event};
+use crate::sqlite::events::read::event_at;
 
 /// Sets an event aside and moves past it, in one step.
 pub(super) fn park(
@@ -179,10 +179,8 @@ fn select(
     limit: usize,
 ) -> Result<Vec<Parked>, SubscriptionError> {
     let mut query = db.prepare_cached(&format!(
-        "SELECT global_sequence, parked.stream_id, attempts, last_error, parked_at_utc, replay,
-                {COLUMNS}
-         FROM helenus_parked_events AS parked LEFT JOIN helenus_event_streams
-              USING (global_sequence)
+        "SELECT global_sequence, stream_id, attempts, last_error, parked_at_utc, replay
+         FROM helenus_parked_events
          WHERE subscription = ?1 AND ({condition})
          ORDER BY global_sequence LIMIT ?2"
     ))?;
@@ -190,15 +188,14 @@ fn select(
     let mut rows = query.query(params![name.as_str(), limit, lane])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(parked(row)?);
+        found.push(parked(db, row)?);
     }
     Ok(found)
 }
 
-fn parked(row: &Row<'_>) -> Result<Parked, SubscriptionError> {
+fn parked(db: &Connection, row: &Row<'_>) -> Result<Parked, SubscriptionError> {
     let stream_id = stream_id(row.get(1)?)?;
-    let is_there = row.get::<_, Option<i64>>("stream_version")?.is_some();
-    let event = is_there.then(|| event(&stream_id, row)).transpose()?;
+    let event = event_at(db, &stream_id, row.get(0)?)?;
     Ok(Parked {
         position: position(row.get(0)?),
         stream_id,

@@ -92,7 +92,11 @@ fn lanes(db: &Connection, subscription: &str) -> Result<Vec<LaneStatus>, Error> 
 fn first_after(db: &Connection, sequence: i64) -> Result<Option<(i64, Timestamp)>, Error> {
     let mut query = db.prepare_cached(
         "SELECT global_sequence, appended_at_utc FROM helenus_event_streams
-         WHERE global_sequence > ?1 ORDER BY global_sequence LIMIT 1",
+         WHERE global_sequence > ?1
+         UNION ALL
+         SELECT global_sequence, appended_at_utc FROM helenus_event_archive
+         WHERE global_sequence > ?1
+         ORDER BY global_sequence LIMIT 1",
     )?;
     let first =
         query.query_row([sequence], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))));
@@ -100,7 +104,9 @@ fn first_after(db: &Connection, sequence: i64) -> Result<Option<(i64, Timestamp)
 }
 
 /// Who is furthest behind, and what everybody is done with.
-pub(super) fn slowest(db: &Connection) -> Result<Option<(SubscriptionName, Position)>, Error> {
+pub(in crate::sqlite) fn slowest(
+    db: &Connection,
+) -> Result<Option<(SubscriptionName, Position)>, Error> {
     let mut query = db.prepare_cached(
         "SELECT coalesce(projection, subscription), sequence FROM (
              SELECT subscription, position AS sequence FROM helenus_subscription_lanes

@@ -1,12 +1,12 @@
 //! Promises of retention: what readers, writers and settled operations see of retired events.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use helenus_model::limits::ARCHIVE_CHUNK;
-use helenus_model::{Clock, Expected, Failure, Kind, OperationId, RecordedEvent};
+use helenus_model::{Clock, Expected, Failure, Kind, OperationId, RecordedEvent, StreamId};
 use helenus_store::contract::{
     AppendError, Cut, Disposal, EventStore, Extent, ReadError, ReadEvents, Resolved, Retention,
     Retire, RetireError, RetireStep, Snapshots,
@@ -400,80 +400,145 @@ where
     assert_eq!(again, []);
 }
 
-/// Two who archive, one who drops at the end, one who appends, and readers both ways.
+/// Two who archive, one who appends, and readers both ways.
+#[expect(clippy::print_stdout, reason = "a proof says what it found")]
 pub(super) async fn retiring_beside_readers_and_writers_gives_no_gap<S>(fixture: &Fixture<S>)
 where
     S: EventStore + Retention + Snapshots + Clone + 'static,
 {
-    let rounds = if std::env::var_os("HELENUS_PROOF").is_some() { 400 } else { 40 };
-    let store = &fixture.store;
-    store.append(append("s", Expected::NoStream, 50)).await.unwrap();
-    let writing = Arc::new(AtomicBool::new(true));
-    let mut tasks = JoinSet::new();
-    {
-        let (store, writing) = (store.clone(), Arc::clone(&writing));
-        tasks.spawn(async move {
-            for round in 0..rounds {
-                let count = usize::try_from(round % 7 + 1).unwrap();
-                store.append(append("s", Expected::Exists, count)).await.unwrap();
-            }
-            writing.store(false, Ordering::SeqCst);
-            (0, 0)
-        });
-    }
-    for archiver in 0..2_u64 {
-        let (store, writing) = (store.clone(), Arc::clone(&writing));
-        tasks.spawn(async move {
-            let mut cuts = 0;
-            while writing.load(Ordering::SeqCst) {
-                // Down to the last events and past them, as the writer moves on.
-                let keep = Cut::KeepLast(cuts * (archiver + 1) % 5);
-                let steps = finish(&store, Retire::archive(stream_id("s"), keep).forced()).await;
-                cuts += u64::from(!steps.unwrap().is_empty());
-                tokio::time::sleep(Duration::from_millis(3)).await;
-            }
-            (0, cuts)
-        });
-    }
-    for reader in 0..4 {
-        let (store, writing) = (store.clone(), Arc::clone(&writing));
-        tasks.spawn(async move { (read_until_done(&store, &writing, reader % 2 == 0).await, 0) });
-    }
-    let (mut read, mut cuts) = (0, 0);
-    while let Some(ended) = tasks.join_next().await {
-        let (events, truncations) = ended.unwrap();
-        read += events;
-        cuts += truncations;
-    }
-    let head = store.version(&stream_id("s")).await.unwrap().unwrap().as_i64();
+    let done = race(&fixture.store, [Retire::archive, Retire::archive]).await;
+    let head = fixture.store.version(&stream_id("s")).await.unwrap().unwrap().as_i64();
     let all: Vec<i64> = (1..=head).collect();
-    assert_eq!(versions(store, forward()).await, all);
-    assert!(cuts >= 3, "{cuts} truncations");
+    assert_eq!(versions(&fixture.store, forward()).await, all);
     let backend = std::any::type_name::<S>().rsplit("::").next().unwrap();
+    let Done { cuts, passes, read } = done;
     println!(
         "proof: {backend}, 2 archivers, 1 writer and 4 readers at once on one stream: {head} events \
-         appended, {cuts} truncations, {read} events read forward and backward, 0 gaps, 0 twice"
+         appended, {cuts} truncations, {read} events in {passes} reads forward and backward, each \
+         version once and in order, 0 gaps"
     );
 }
 
-/// Reads the whole stream again and again; every read has each version once, in order.
-async fn read_until_done<S: EventStore>(store: &S, writing: &AtomicBool, up: bool) -> u64 {
-    let mut read = 0;
-    while writing.load(Ordering::SeqCst) {
-        let from = store.version(&stream_id("s")).await.unwrap().unwrap().as_i64();
-        let direction = if up { forward() } else { backward() };
-        let mut events = Box::pin(store.read(direction));
-        let mut next = up.then_some(1);
-        let mut last = 0;
-        while let Some(event) = events.next().await {
-            let found = event.unwrap().version.as_i64();
-            let expected = next.unwrap_or_else(|| found.max(from));
-            assert_eq!(found, expected, "{}", if up { "forward" } else { "backward" });
-            next = Some(if up { found + 1 } else { found - 1 });
-            last = found;
-            read += 1;
-        }
-        assert!(if up { last >= from } else { last == 1 }, "ended at {last}, was at {from}");
+/// The same with one who archives and one who drops what was archived and more: a reader ends where
+/// the stream begins by then, and says so.
+pub(super) async fn dropping_beside_readers_and_writers_ends_them_or_gives_no_gap<S>(
+    fixture: &Fixture<S>,
+) where
+    S: EventStore + Retention + Snapshots + Clone + 'static,
+{
+    race(&fixture.store, [Retire::archive, Retire::drop]).await;
+    let (first, _, head) = extent(&fixture.store).await;
+    let left = given(&fixture.store, forward().starting_at(version(first))).await;
+    assert_eq!(left, ((first..=head).collect(), None));
+}
+
+/// What happened in a race.
+#[derive(Default)]
+struct Done {
+    /// Times that events were retired.
+    cuts: u64,
+    /// Times that the stream was read.
+    passes: u64,
+    /// Events that were read.
+    read: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    cuts: AtomicU64,
+    passes: AtomicU64,
+    read: AtomicU64,
+    over: AtomicBool,
+}
+
+/// Appends until enough was retired and read meanwhile; every read is checked.
+async fn race<S>(store: &S, retire: [fn(StreamId, Cut) -> Retire; 2]) -> Done
+where
+    S: EventStore + Retention + Clone + 'static,
+{
+    let enough = if std::env::var_os("HELENUS_PROOF").is_some() { 200 } else { 10 };
+    store.append(append("s", Expected::NoStream, 50)).await.unwrap();
+    let counts = Arc::new(Counts::default());
+    let mut tasks = JoinSet::new();
+    for (archiver, retire) in (1..=2_u64).zip(retire) {
+        let (store, counts) = (store.clone(), Arc::clone(&counts));
+        tasks.spawn(async move {
+            while !counts.over.load(Ordering::SeqCst) {
+                // Down to the last events and past them, as the writer moves on.
+                let turn = counts.cuts.load(Ordering::SeqCst);
+                let mut retire =
+                    retire(stream_id("s"), Cut::KeepLast(turn * archiver % 5)).forced();
+                // Some of what is archived is left, to be read and to be dropped under a reader.
+                if retire.disposal == Disposal::Drop && turn % 4 != 0 {
+                    retire.cut = Cut::KeepLast(10 + turn % 30);
+                }
+                match finish(&store, retire).await {
+                    Ok(steps) => {
+                        let cut =
+                            steps.iter().any(|step| matches!(step, RetireStep::Truncated { .. }));
+                        counts.cuts.fetch_add(u64::from(cut), Ordering::SeqCst);
+                    }
+                    Err(RetireError::Contended) => {}
+                    Err(error) => panic!("{error:?}"),
+                }
+                tokio::task::yield_now().await;
+            }
+        });
     }
-    read
+    for reader in 0..4 {
+        let (store, counts) = (store.clone(), Arc::clone(&counts));
+        tasks.spawn(async move {
+            while !counts.over.load(Ordering::SeqCst) {
+                let read = read_checked(&store, reader % 2 == 0).await;
+                counts.read.fetch_add(read, Ordering::SeqCst);
+                counts.passes.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    }
+    let (store, shared) = (store.clone(), Arc::clone(&counts));
+    tasks.spawn(async move {
+        let met = |count: &AtomicU64| count.load(Ordering::SeqCst) >= enough;
+        for round in 0_usize.. {
+            store.append(append("s", Expected::Exists, round % 7 + 1)).await.unwrap();
+            if met(&shared.cuts) && met(&shared.passes) {
+                break;
+            }
+            // The readers' turn: a stream that grows faster than it is read is never read.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        shared.over.store(true, Ordering::SeqCst);
+    });
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+    let count = |count: &AtomicU64| count.load(Ordering::SeqCst);
+    Done { cuts: count(&counts.cuts), passes: count(&counts.passes), read: count(&counts.read) }
+}
+
+/// Reads the stream from one end to the other: each version once, in order, up to where it ended
+/// when the read began, or to where it was truncated.
+async fn read_checked<S: EventStore + Retention>(store: &S, up: bool) -> u64 {
+    let (first, _, head) = extent(store).await;
+    let read = if up { forward().starting_at(version(first)) } else { backward() };
+    let mut events = Box::pin(store.read(read));
+    let mut next = up.then_some(first);
+    let mut count = 0;
+    while let Some(event) = events.next().await {
+        let found = match event {
+            Ok(event) => event.version.as_i64(),
+            Err(ReadError::Truncated { first: now }) => {
+                // Only what is before where the stream begins by now is not given.
+                assert!(now.as_i64() > next.unwrap_or(head), "{now} {next:?} {head}");
+                return count;
+            }
+            Err(error) => panic!("{error:?}"),
+        };
+        let expected = next.unwrap_or_else(|| found.max(head));
+        assert_eq!(found, expected, "{}", if up { "forward" } else { "backward" });
+        next = Some(if up { found + 1 } else { found - 1 });
+        count += 1;
+    }
+    let reached = next.unwrap();
+    assert!(if up { reached > head } else { reached == 0 }, "ended at {reached}, was at {head}");
+    count
 }

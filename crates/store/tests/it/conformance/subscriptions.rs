@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use helenus_model::{Expected, Failure, Kind, StreamId};
 use helenus_store::contract::{
-    Acquired, EventStore, Feed, Hold, NewSubscription, OnPoison, Parking, Position, Reason,
-    Settlement, Start, SubscriptionError, SubscriptionName, Subscriptions, Which,
+    Acquired, Cut, EventStore, Feed, Hold, NewSubscription, OnPoison, Parking, Position, Reason,
+    Retention, Retire, Settlement, Snapshots, Start, SubscriptionError, SubscriptionName,
+    Subscriptions, Which,
 };
 
 use super::Fixture;
-use super::events::append;
+use super::events::{append, stream_id};
 use super::feed::positions;
+use super::retention::finish;
+use super::snapshots::save;
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -284,4 +287,39 @@ where
     assert_eq!(store.settle(&old, ahead(&start, &all[1])).await.unwrap_err().code(), "fenced");
     let status = store.subscription(&name("mail")).await.unwrap();
     assert_eq!((status.lag_events, status.parked), (2, 0));
+}
+
+pub(super) async fn nothing_is_dropped_that_a_subscription_has_yet_to_read<S>(fixture: &Fixture<S>)
+where
+    S: EventStore + Feed + Retention + Snapshots + Subscriptions,
+{
+    let store = &fixture.store;
+    let at = appended(store, &["a", "b", "a", "b"]).await;
+    for stream in ["a", "b"] {
+        save(store, stream, 2).await;
+    }
+    store.subscribe(subscription("mail", 1)).await.unwrap();
+    let drop = |stream| Retire::drop(stream_id(stream), Cut::KeepLast(0));
+    let refused = async |stream, position: &str| {
+        let error = finish(store, drop(stream)).await.unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("unread", Kind::Conflict), "{error}");
+        assert_eq!(error.details()["subscription"], "mail");
+        assert_eq!(error.details()["position"], position);
+    };
+    refused("a", "0").await;
+    // Archived events are read like others: the subscription does not keep them.
+    for stream in ["a", "b"] {
+        finish(store, Retire::archive(stream_id(stream), Cut::KeepLast(0))).await.unwrap();
+    }
+    let hold = hold(store, "mail", 0, "me").await;
+    store.settle(&hold, ahead(&Position::new("0"), &at[2])).await.unwrap();
+    finish(store, drop("a")).await.unwrap();
+    refused("b", "3").await;
+    // Set aside is not read.
+    store.park(&hold, parking(&at[2], &at[3], "b", Some("broken"))).await.unwrap();
+    refused("b", "3").await;
+    let parked = store.parked(&name("mail"), 10).await.unwrap();
+    assert_eq!(parked[0].event.as_ref().unwrap().version.as_i64(), 2);
+    finish(store, drop("b").forced()).await.unwrap();
+    assert_eq!(store.parked(&name("mail"), 10).await.unwrap()[0].event, None);
 }

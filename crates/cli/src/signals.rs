@@ -1,4 +1,4 @@
-//! Being told to end.
+//! Being asked to end.
 
 use std::task::Poll;
 

@@ -1,0 +1,35 @@
+//! From arguments and configuration to an open store or broker.
+
+use helenus::backend::{BrokerUrl, StoreUrl};
+use helenus::{Broker, Ports, Store};
+
+use crate::config::Config;
+use crate::exit::Failed;
+
+/// The store an argument names, else the configured one. The configured password is for the configured
+/// store, and goes nowhere else.
+pub(crate) async fn store(named: Option<&StoreUrl>, config: &Config) -> Result<Store, Failed> {
+    let url = match named {
+        Some(url) => url.clone(),
+        None => config.store.url_with_login()?,
+    };
+    Ok(Store::open_with(&url, config.store.options(), Ports::system()).await?)
+}
+
+/// The same for the broker; the embedded one is in the store.
+pub(crate) fn broker(
+    named: Option<&BrokerUrl>,
+    config: &Config,
+    store: Option<&Store>,
+) -> Result<Broker, Failed> {
+    let url = broker_url(named, config)?;
+    Ok(Broker::open_with(&url, store, config.broker.options())?)
+}
+
+/// Where the broker is, with its login.
+pub(crate) fn broker_url(named: Option<&BrokerUrl>, config: &Config) -> Result<BrokerUrl, Failed> {
+    match named {
+        Some(url) => Ok(url.clone()),
+        None => Ok(config.broker.url_with_login()?),
+    }
+}
