@@ -189,7 +189,8 @@ impl Tail {
             let indexed = segment.index.is_some()
                 || newest.is_some_and(|newest| newest > segment.id && has_index(&segment.log));
             let is_open = newest.is_none_or(|newest| segment.id > newest);
-            if !indexed && !(is_open && self.options.read_ahead) {
+            let is_wanted = indexed || (is_open && self.options.read_ahead);
+            if !is_wanted {
                 continue;
             }
             let mut reader = match SegmentReader::open(&segment.log) {

@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::disallowed_methods,
+    clippy::print_stdout,
     clippy::string_slice,
     clippy::unwrap_used,
     clippy::indexing_slicing,
