@@ -1,5 +1,6 @@
 //! The arguments.
 
+mod project;
 mod relay;
 mod topics;
 
@@ -13,6 +14,7 @@ use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 
 use crate::config::parse_duration;
+pub(crate) use project::{Project, ProjectCommand};
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 
@@ -165,7 +167,11 @@ pub(crate) enum EventsCommand {
     },
     /// Print every stream with its last version, one JSON object a line
     Streams,
+    /// Fill tables from the feed, see how far they are, and what could not be applied
+    Project(Project),
     /// Show the newest snapshot of a stream; save, list or prune snapshots
+    // Its --version is the stream's.
+    #[command(disable_version_flag = true)]
     Snapshot(Snapshot),
     /// Move old events into the archive, where reads still find them, or delete them
     #[command(after_help = ARCHIVE_HELP)]

@@ -4,9 +4,12 @@
 
 #[cfg(feature = "service-tests")]
 mod browser;
+#[cfg(feature = "service-tests")]
+mod capture;
 mod configuration;
 mod demo;
 mod events;
+mod project;
 mod relay;
 mod segments;
 

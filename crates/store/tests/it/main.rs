@@ -13,8 +13,12 @@ mod conformance;
 mod gate;
 #[cfg(feature = "service-tests")]
 mod grouping;
+#[cfg(feature = "sqlite")]
+mod metering;
 #[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod model;
+#[cfg(feature = "sqlite")]
+mod projections;
 #[cfg(feature = "service-tests")]
 mod proxy;
 #[cfg(feature = "service-tests")]
