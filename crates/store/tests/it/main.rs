@@ -6,9 +6,13 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 #[cfg(feature = "service-tests")]
+mod beside;
+#[cfg(feature = "service-tests")]
 mod cassandra;
 #[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod conformance;
+#[cfg(feature = "service-tests")]
+mod crashes;
 #[cfg(feature = "service-tests")]
 mod gate;
 #[cfg(feature = "service-tests")]
