@@ -1,5 +1,6 @@
 //! The arguments.
 
+mod outbox;
 mod project;
 mod relay;
 mod topics;
@@ -14,6 +15,7 @@ use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 
 use crate::config::parse_duration;
+pub(crate) use outbox::{Inbox, InboxCommand, ListedState, Outbox, OutboxCommand};
 pub(crate) use project::{Project, ProjectCommand};
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
@@ -59,6 +61,10 @@ pub(crate) enum Command {
     Events(Events),
     /// Publish the changes of a node's tables, from its commit log
     Capture(Capture),
+    /// Stage messages, and look after what is staged
+    Outbox(Outbox),
+    /// Look at which messages were processed
+    Inbox(Inbox),
     /// Publish what is staged in the outbox
     Relay(Relay),
     /// Look into topics

@@ -43,6 +43,9 @@ mod open;
 mod retention;
 
 #[cfg(feature = "sqlite")]
+mod upkeep;
+
+#[cfg(feature = "sqlite")]
 pub mod interop;
 pub mod probe;
 
@@ -79,6 +82,11 @@ pub mod store {
 /// What the events of a stream come to, with snapshots.
 pub mod aggregate {
     pub use helenus_store::aggregate::*;
+}
+
+/// Working on a message once.
+pub mod once {
+    pub use helenus_store::once::*;
 }
 
 /// Consumers of the feed of all events.

@@ -1,23 +1,10 @@
 //! `helenus events`: JSON lines in and out, and how each failure reads.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::{ended, helenus, run};
-
-pub(super) type Ended = (Option<i32>, String, String);
-
-pub(super) fn fed(folder: &Path, arguments: &[&str], input: &str) -> Ended {
-    let mut command = helenus(folder, arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // A command that refuses its arguments does not read.
-    drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
-    ended(&child.wait_with_output().unwrap())
-}
+use super::{Ended, fed, run};
 
 fn append(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Ended {
     let fixed = ["--json", "events", "--store", store, "append", "order-1", "--expect"];

@@ -8,8 +8,8 @@ use std::time::Duration;
 use helenus::interop::rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::events::{fed, refused};
-use super::{ended, helenus, run};
+use super::events::refused;
+use super::{ended, fed, helenus, run};
 
 const BALANCES: &str = "\
 -- create

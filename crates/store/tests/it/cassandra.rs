@@ -68,7 +68,20 @@ impl Keyspace {
         values
     }
 
-    async fn session(&self) -> Session {
+    pub(crate) fn store_with(
+        &self,
+        address: &str,
+        options: Options,
+        ports: Ports,
+    ) -> CassandraStore {
+        CassandraStore::new(self.endpoint(address), options, ports).unwrap()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) async fn session(&self) -> Session {
         SessionBuilder::new().known_node(&self.address).build().await.unwrap()
     }
 }

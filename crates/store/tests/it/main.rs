@@ -12,9 +12,13 @@
 )]
 
 #[cfg(feature = "service-tests")]
+mod beside;
+#[cfg(feature = "service-tests")]
 mod cassandra;
 #[cfg(any(feature = "sqlite", feature = "service-tests"))]
 mod conformance;
+#[cfg(feature = "service-tests")]
+mod crashes;
 #[cfg(feature = "service-tests")]
 mod gate;
 #[cfg(feature = "service-tests")]
