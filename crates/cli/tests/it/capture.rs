@@ -145,26 +145,34 @@ async fn capture_kills_of_agent_and_node_lose_nothing() {
             .await;
     let told = found.iter().find(|event| event["operation"] == "TRUNCATE").unwrap();
     assert_eq!(told["source_table"], TOPIC);
-    let (code, out, err) = run(dir.path(), &["capture", "status", "--json"]);
-    assert_eq!((code, err.as_str()), (Some(0), ""));
-    let status: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&status["node"], &status["quarantined"]), (&Value::from("n1"), &Value::from(0)));
-    assert!(status["limit_bytes"].as_u64() == Some(512 << 20), "{status}");
+    shows_its_status(dir.path());
     agent.kill().unwrap();
     agent.wait().unwrap();
-    // The schema that the node tells decodes what lies in its folder.
-    let schema = dir.path().join("schema.json");
-    let schema = schema.to_str().unwrap();
-    let (code, _, err) = run(dir.path(), &["capture", "schema", "--output", schema]);
-    assert_eq!(code, Some(0), "{err}");
-    let rows = ["segments", "rows", "--schema", schema, "--table", TOPIC];
-    let (code, out, err) = run(dir.path(), &rows);
-    assert_eq!(code, Some(0), "{err}");
-    assert!(out.lines().count() <= 1, "the rows before the truncation are gone: {out}");
+    decodes_the_folder(dir.path());
     println!(
         "proof: seed {seed}: {kills} kills (SIGKILL) of the agent and one of the node during {written} \
          writes: 0 missing in Kafka, {doubled} repeated, each under its own event id"
     );
+}
+
+fn shows_its_status(folder: &Path) {
+    let (code, out, err) = run(folder, &["capture", "status", "--json"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let status: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&status["node"], &status["quarantined"]), (&Value::from("n1"), &Value::from(0)));
+    assert!(status["limit_bytes"].as_u64() == Some(512 << 20), "{status}");
+}
+
+fn decodes_the_folder(folder: &Path) {
+    // The schema that the node tells decodes what lies in its folder.
+    let schema = folder.join("schema.json");
+    let schema = schema.to_str().unwrap();
+    let (code, _, err) = run(folder, &["capture", "schema", "--output", schema]);
+    assert_eq!(code, Some(0), "{err}");
+    let rows = ["segments", "rows", "--schema", schema, "--table", TOPIC];
+    let (code, out, err) = run(folder, &rows);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.lines().count() <= 1, "the rows before the truncation are gone: {out}");
 }
 
 #[test]

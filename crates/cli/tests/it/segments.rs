@@ -115,8 +115,8 @@ fn a_damaged_record_costs_itself_and_the_exit_code() {
     let schema = fixture("schema.json");
     let raw = ["cat", "--raw", &fixture("plain.log"), "--json", "--schema", &schema];
     let (_, out, _) = segments(dir.path(), &raw);
-    let hits = lines(&out).into_iter().filter(|record| record["table"] == "fx.wide");
-    let victim = hits.last().unwrap();
+    let mut wide = lines(&out).into_iter().filter(|record| record["table"] == "fx.wide");
+    let victim = wide.next_back().unwrap();
     let at = usize::try_from(victim["offset"].as_u64().unwrap()).unwrap();
     let path = copied(dir.path(), |bytes| bytes[at + 30] ^= 1);
     let path = path.to_str().unwrap();

@@ -123,6 +123,7 @@ fn is_internal(keyspace: &str) -> bool {
 /// A change for people: where, what, of which key, and each column with its time.
 fn line(event: &ChangeEvent<'_>, text: &str) -> String {
     let json: Value = serde_json::from_str(text).unwrap_or_default();
+    let part = |name: &str| json.get(name).unwrap_or(&Value::Null);
     let mut line = format!(
         "{}@{} {} {} {}.{} {}",
         event.origin.segment,
@@ -131,15 +132,15 @@ fn line(event: &ChangeEvent<'_>, text: &str) -> String {
         event.scope().name(),
         event.table.keyspace,
         event.table.name,
-        json["primary_key"],
+        part("primary_key"),
     );
     for field in ["range", "deletion", "row_deletion", "liveness"] {
         if let Some(value) = json.get(field) {
             let _infallible = write!(line, " {field}={value}");
         }
     }
-    for (name, told) in json["columns"].as_object().into_iter().flatten() {
-        let value = json["after_data"].get(name).filter(|_| told.get("elements").is_none());
+    for (name, told) in part("columns").as_object().into_iter().flatten() {
+        let value = part("after_data").get(name).filter(|_| told.get("elements").is_none());
         let _infallible = match value {
             Some(value) => write!(line, " {name}={value} {told}"),
             None => write!(line, " {name} {told}"),
