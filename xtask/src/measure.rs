@@ -48,6 +48,12 @@ const BENCHES: &[Run] = &[
 const PROOFS: &[Run] = &[
     Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] },
     Run {
+        name: "projection-crash",
+        package: "helenus-store",
+        target: "projections::crash",
+        services: &[],
+    },
+    Run {
         name: "archive",
         package: "helenus-store",
         target: "retiring_beside_readers_and_writers",
@@ -56,6 +62,18 @@ const PROOFS: &[Run] = &[
     Run { name: "events-model", package: "helenus-store", target: "model::", services: CASSANDRA },
     Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
     Run { name: "relay", package: "helenus-relay", target: "proof::", services: KAFKA },
+    Run {
+        name: "segments-rows",
+        package: "helenus-capture",
+        target: "oracle_rows_of",
+        services: &[],
+    },
+    Run {
+        name: "capture-kill",
+        package: "helenus-cli",
+        target: "capture_kills",
+        services: &[Service::Kafka],
+    },
 ];
 const CASSANDRA: &[Service] = &[Service::Cassandra];
 const KAFKA: &[Service] = &[Service::Kafka];

@@ -1,6 +1,7 @@
 //! The arguments.
 
 mod outbox;
+mod project;
 mod relay;
 mod topics;
 
@@ -15,6 +16,7 @@ use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 
 use crate::config::parse_duration;
 pub(crate) use outbox::{Inbox, InboxCommand, ListedState, Outbox, OutboxCommand};
+pub(crate) use project::{Project, ProjectCommand};
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 
@@ -142,6 +144,8 @@ pub(crate) enum EventsCommand {
         limit: Option<u64>,
     },
     /// Print the events of all streams in one order, each with its position
+    ///
+    /// Where events were dropped for good, a line has their number as "dropped".
     Feed {
         /// Start after this position
         #[arg(long, value_name = "POSITION")]
@@ -169,7 +173,11 @@ pub(crate) enum EventsCommand {
     },
     /// Print every stream with its last version, one JSON object a line
     Streams,
+    /// Fill tables from the feed, see how far they are, and what could not be applied
+    Project(Project),
     /// Show the newest snapshot of a stream; save, list or prune snapshots
+    // Its --version is the stream's.
+    #[command(disable_version_flag = true)]
     Snapshot(Snapshot),
     /// Move old events into the archive, where reads still find them, or delete them
     #[command(after_help = ARCHIVE_HELP)]

@@ -21,8 +21,7 @@ use std::ops::Range;
 mod keyword;
 mod number;
 
-pub(crate) use keyword::quoted;
-pub use keyword::{is_reserved, quote};
+pub use keyword::{is_reserved, quote, quoted};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

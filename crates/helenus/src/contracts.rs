@@ -1,5 +1,7 @@
 //! The store's contracts, each kept by whichever backend the URL named.
 
+mod subscriptions;
+
 use std::time::Duration;
 
 use futures_util::Stream;

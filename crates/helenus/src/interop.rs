@@ -1,6 +1,7 @@
 //! Where the caller's own driver objects come in. Nothing else in this crate names a driver type.
 
-/// Staging inside the caller's own SQLite transaction.
+/// Staging inside the caller's own SQLite transaction, and projections, which write inside the
+/// store's ([`Store::projector`](crate::Store::projector)).
 ///
 /// ```
 /// use helenus::{ChannelId, Message, MessageId, Payload, Ports, Store, Timestamp};
@@ -32,7 +33,7 @@
 /// ```
 pub mod rusqlite {
     pub use ::rusqlite::{Connection, Transaction};
-    pub use helenus_store::sqlite::{once, stage};
+    pub use helenus_store::sqlite::{Output, Projection, once, stage};
 }
 
 /// A store on the application's own session with a cluster.

@@ -94,6 +94,20 @@ pub mod once {
     pub use helenus_store::once::*;
 }
 
+/// Consumers of the feed of all events.
+pub mod subscription {
+    pub use helenus_store::subscription::*;
+}
+
+/// Tables that follow the feed; [`Store::projector`] runs them.
+///
+/// What an application writes for one, `Projection`, names the driver and is in
+/// [`interop::rusqlite`].
+#[cfg(feature = "sqlite")]
+pub mod projection {
+    pub use helenus_store::sqlite::{ProjectionError, Projector, ProjectorOptions, SqlProjection};
+}
+
 /// Events as an application's own types.
 pub mod typed {
     pub use helenus_store::typed::*;

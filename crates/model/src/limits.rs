@@ -81,6 +81,18 @@ pub const EVENT_PAGE_MAX: u32 = 500;
 /// Bytes of payload after which a page of events ends early, where the backend lets it.
 pub const EVENT_PAGE_BYTES: usize = 1024 * 1024;
 
+/// Lanes of one subscription.
+pub const SUBSCRIPTION_LANES_MAX: u32 = 256;
+
+/// Parked events one look at them may return.
+pub const PARKED_READ_MAX: usize = 10_000;
+
+/// Events a consumer handles before it moves its checkpoint.
+pub const CONSUMER_BATCH_MAX: usize = 500;
+
+/// How long a lease lasts without being renewed.
+pub const LEASE_TTL: Duration = Duration::from_secs(15);
+
 /// Events in one partition of the archive on Cassandra, and in one transaction that retires events
 /// from a file. Stored: it never changes.
 pub const ARCHIVE_CHUNK: u32 = 500;
@@ -93,14 +105,3 @@ pub const RECORD_BYTES_MAX: usize = 1_048_588;
 
 /// Records that one removal of old ones takes out of the embedded broker at once.
 pub const TOPIC_EXPIRE_MAX: usize = 10_000;
-/// Lanes of one subscription.
-pub const SUBSCRIPTION_LANES_MAX: u32 = 256;
-
-/// Parked events one look at them may return.
-pub const PARKED_READ_MAX: usize = 10_000;
-
-/// Events a consumer handles before it moves its checkpoint.
-pub const CONSUMER_BATCH_MAX: usize = 500;
-
-/// How long a lease lasts without being renewed.
-pub const LEASE_TTL: Duration = Duration::from_secs(15);

@@ -37,3 +37,10 @@ pub use probe::probe;
 /// The driver's session, for hosts that have one of their own.
 pub use scylla::client::session::Session;
 pub use session::CassandraStore;
+
+/// What other parts that talk to a cluster share with the store.
+pub mod link {
+    pub use super::classify::{prepare_error, read_error, request_error};
+    pub use super::session::connect;
+    pub use super::tables::{change_schema, ensure_keyspace};
+}

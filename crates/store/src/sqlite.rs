@@ -26,6 +26,9 @@ use helenus_sqlite::{Component, Engine, OpenError, Options};
 use crate::{Bounds, Ports};
 pub use once::once;
 pub use outbox::stage;
+pub use projections::{
+    Output, Projection, ProjectionError, Projector, ProjectorOptions, SqlProjection,
+};
 
 /// Outbox, dispatch store, inbox and event store in one file.
 ///

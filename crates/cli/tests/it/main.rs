@@ -4,10 +4,13 @@
 
 #[cfg(feature = "service-tests")]
 mod browser;
+#[cfg(feature = "service-tests")]
+mod capture;
 mod configuration;
 mod demo;
 mod events;
 mod outbox;
+mod project;
 mod relay;
 mod segments;
 

@@ -63,6 +63,6 @@ pub fn quote(name: &str) -> Cow<'_, str> {
 }
 
 /// `name` in quotes, whether it needs them or not.
-pub(crate) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use helenus_model::{Failure, Kind};
 
 use super::SyntaxError;
-use crate::lexer::quote;
+use crate::lexer::{Lexer, TokenKind, quote};
 use crate::parser::Operation;
 
 /// Why a statement was not rewritten.
@@ -121,6 +121,20 @@ impl TableName {
     /// The name of `table` in `keyspace`.
     pub fn new(keyspace: &str, table: &str) -> Self {
         TableName { keyspace: keyspace.to_owned(), table: table.to_owned() }
+    }
+
+    /// Reads `keyspace.table` as CQL does: unquoted names fold to lower case.
+    ///
+    /// ```
+    /// use helenus_cql::rewrite::TableName;
+    /// assert_eq!(TableName::parse("Shop.\"Orders\""), Some(TableName::new("shop", "Orders")));
+    /// assert_eq!(TableName::parse("orders"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut tokens = Lexer::new(text);
+        let (keyspace, dot, table) = (tokens.next()?, tokens.next()?, tokens.next()?);
+        let is_name = dot.kind == TokenKind::Dot && tokens.next().is_none();
+        is_name.then(|| Some(TableName::new(&keyspace.identifier()?, &table.identifier()?)))?
     }
 
     /// The keyspace.

@@ -22,7 +22,7 @@ enum Proof {
 }
 
 /// The driver's error as ours: [`Error::Lost`] where the request may have been applied.
-pub(super) fn request_error(what: &'static str, error: ExecutionError) -> Error {
+pub fn request_error(what: &'static str, error: ExecutionError) -> Error {
     let proof = proof(&error);
     let source = Box::new(error);
     match proof {
@@ -33,7 +33,7 @@ pub(super) fn request_error(what: &'static str, error: ExecutionError) -> Error 
 }
 
 /// The same for a read, of which nothing can be lost.
-pub(super) fn read_error(error: ExecutionError) -> Error {
+pub fn read_error(error: ExecutionError) -> Error {
     match request_error("read", error) {
         Error::Lost { what, source } => Error::Unavailable { what, source },
         error => error,
@@ -46,7 +46,7 @@ pub(super) fn page_error(error: impl Into<PagerExecutionError>) -> Error {
 }
 
 /// The same for preparing a statement.
-pub(super) fn prepare_error(error: PrepareError) -> Error {
+pub fn prepare_error(error: PrepareError) -> Error {
     request_error("prepare a statement", ExecutionError::PrepareError(error))
 }
 

@@ -99,7 +99,8 @@ pub enum SerialConsistency {
 }
 
 impl Consistency {
-    pub(super) fn level(self) -> scylla::statement::Consistency {
+    /// The driver's word for it.
+    pub fn level(self) -> scylla::statement::Consistency {
         use scylla::statement::Consistency as Level;
         match self {
             Consistency::One => Level::One,
@@ -111,7 +112,8 @@ impl Consistency {
 }
 
 impl SerialConsistency {
-    pub(super) fn level(self) -> scylla::statement::SerialConsistency {
+    /// The driver's word for it.
+    pub fn level(self) -> scylla::statement::SerialConsistency {
         use scylla::statement::SerialConsistency as Level;
         match self {
             SerialConsistency::Serial => Level::Serial,

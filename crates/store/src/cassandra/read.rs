@@ -45,9 +45,18 @@ enum Source {
     /// The stream, which is to be opened at the next version.
     Stream,
     Rows(TypedRowStream<EventRow>),
-    /// One partition of the archive, and where the stream's events were when it was opened.
-    Archive(TypedRowStream<EventRow>, Extent),
+    /// One partition of the archive.
+    Archive(TypedRowStream<EventRow>, Opened),
     End,
+}
+
+/// A partition of the archive that was opened.
+#[derive(Clone, Copy)]
+struct Opened {
+    /// The version that was to come first.
+    at: Version,
+    /// Where the stream's events were then.
+    extent: Extent,
 }
 
 impl Reader {
@@ -107,9 +116,11 @@ impl Reader {
         match (&self.source, self.read.direction) {
             // The last event's row is always there: behind the last row nothing was truncated.
             (Source::Rows(_), Direction::Forward) => self.source = Source::End,
-            (Source::Archive(_, extent), direction) => {
-                let (extent, next) = (*extent, self.next.unwrap_or(Version::FIRST));
+            (Source::Archive(_, opened), direction) => {
+                let (Opened { at, extent }, next) = (*opened, self.next.unwrap_or(Version::FIRST));
                 match (extent.place(next), direction) {
+                    // Nothing came from it: what was there is somewhere else by now.
+                    _ if next == at => self.look().await?,
                     (Place::Archived, _) => self.open_archive(next, extent).await?,
                     (Place::Live | Place::Beyond, Direction::Forward) => {
                         self.source = Source::Stream;
@@ -156,7 +167,7 @@ impl Reader {
     async fn open_archive(&mut self, next: Version, extent: Extent) -> Result<(), ReadError> {
         let (stream_id, direction) = (&self.read.stream_id, self.read.direction);
         let rows = archive::events(&self.store, stream_id, direction, next, extent).await;
-        self.source = Source::Archive(rows.map_err(backend)?, extent);
+        self.source = Source::Archive(rows.map_err(backend)?, Opened { at: next, extent });
         Ok(())
     }
 }

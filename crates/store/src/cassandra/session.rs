@@ -173,7 +173,8 @@ impl Shared {
     }
 }
 
-pub(super) async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Session, Error> {
+/// Opens a session with the cluster.
+pub async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Session, Error> {
     let failed = |source| Error::Connect { url: format!("cassandra:{endpoint}"), source };
     let keyspace = Names::keyspace_of(options, endpoint.path.as_deref());
     let mut builder = SessionBuilder::new()

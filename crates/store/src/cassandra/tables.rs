@@ -58,6 +58,25 @@ async fn count(
     Ok(rows.map_err(|error| Error::corrupt(error.to_string()))?.rows_num())
 }
 
+/// Makes a keyspace where there is none.
+pub async fn ensure_keyspace(
+    session: &Session,
+    keyspace: &str,
+    options: &Options,
+) -> Result<(), Error> {
+    let names = Names::new(options, Some(keyspace))?;
+    if has_keyspace(session, keyspace).await? {
+        return Ok(());
+    }
+    change_schema(session, create_keyspace(&names, options)).await
+}
+
+/// Makes a schema change that does nothing the second time, after those of this process.
+pub async fn change_schema(session: &Session, cql: String) -> Result<(), Error> {
+    let _turn = SCHEMA_CHANGE.lock().await;
+    change(session, cql).await
+}
+
 pub(super) async fn change(session: &Session, cql: String) -> Result<(), Error> {
     let mut statement = Statement::new(cql);
     statement.set_request_timeout(Some(DDL_TIMEOUT));

@@ -55,7 +55,8 @@ pub trait EventStore: Send + Sync {
     /// The events of a stream, page by page: memory does not grow with the stream.
     ///
     /// The stream ends where the stored one ends, which is when the reader is caught up. One that
-    /// does not exist has no events.
+    /// does not exist has no events. Events that were archived are read like others; where some
+    /// were dropped it ends with [`ReadError::Truncated`].
     fn read(
         &self,
         read: ReadEvents,

@@ -203,6 +203,7 @@ macro_rules! conformance {
         conformance!(@promises $setup, consumers:
             every_event_is_handled_in_its_streams_order,
             consumers_share_the_lanes_and_take_over_from_one_that_is_gone,
+            a_lane_is_held_while_its_handler_runs,
             an_owner_that_was_paused_changes_nothing_when_it_comes_back,
             an_event_that_fails_is_retried_then_parked_with_its_stream,
             a_replay_that_fails_again_stays_parked,

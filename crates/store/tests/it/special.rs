@@ -137,7 +137,7 @@ fn cassandra_4_1_keeps_every_promise() {
     let spec = Spec::of(Service::Cassandra41).name("older").heap("768M").quick_compiler();
     let node = Instance::start(spec).unwrap();
     let suite = Command::new(std::env::current_exe().unwrap())
-        .args(["conformance::cassandra::", "--test-threads=2"])
+        .args(["conformance::cassandra::", "--test-threads=4"])
         .env(crate::cassandra::NODE_VARIABLE, node.endpoint().to_string())
         .output()
         .unwrap();
