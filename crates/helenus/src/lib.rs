@@ -84,6 +84,11 @@ pub mod aggregate {
     pub use helenus_store::aggregate::*;
 }
 
+/// Looking after an outbox in the background.
+pub mod tending {
+    pub use helenus_store::tending::*;
+}
+
 /// Working on a message once.
 pub mod once {
     pub use helenus_store::once::*;

@@ -11,6 +11,7 @@ pub mod once;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod subscription;
+pub mod tending;
 pub mod typed;
 
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]

@@ -245,7 +245,7 @@ async fn unheld(
     let holds = if has_keys { holds(messages, shard, now, &found).await? } else { BTreeMap::new() };
     let free = |(pending, seq): &(Box<Pending>, CqlTimeuuid)| {
         let key = pending.message.ordering_key.as_deref();
-        !key.and_then(|key| holds.get(key)).is_some_and(|first| first < seq)
+        key.and_then(|key| holds.get(key)).is_none_or(|first| first >= seq)
     };
     Ok(found.into_iter().filter(free).map(|(pending, seq)| (*pending, seq)).collect())
 }

@@ -55,6 +55,7 @@ pub(in crate::cassandra) struct Statements {
 }
 
 impl Statements {
+    #[expect(clippy::too_many_lines, reason = "a table: one statement after the other")]
     pub(super) async fn prepare(
         session: &Session,
         names: &Names,

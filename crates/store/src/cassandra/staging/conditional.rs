@@ -70,7 +70,7 @@ impl CassandraStore {
         let started = clock.elapsed();
         let deadline = clock.now().plus(ENQUEUE_DEADLINE);
         let intent = Begun::Intent {
-            envelope: Envelope::of(&message),
+            envelope: Box::new(Envelope::of(&message)),
             table: quoted(&entity.table)?,
             key: entity.key,
             mark: entity.mark,

@@ -76,7 +76,7 @@ impl Envelope {
 pub(in crate::cassandra) enum Begun {
     /// A message that is to be staged if the entity carries the operation.
     Intent {
-        envelope: Envelope,
+        envelope: Box<Envelope>,
         table: String,
         key: Key,
         mark: Mark,
