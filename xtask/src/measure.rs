@@ -56,6 +56,18 @@ const PROOFS: &[Run] = &[
     Run { name: "events-model", package: "helenus-store", target: "model::", services: CASSANDRA },
     Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
     Run { name: "relay", package: "helenus-relay", target: "proof::", services: KAFKA },
+    Run {
+        name: "versions-readers",
+        package: "helenus-versions",
+        target: "proof_readers",
+        services: CASSANDRA,
+    },
+    Run {
+        name: "versions-kills",
+        package: "helenus-cli",
+        target: "proof_killed_publishers",
+        services: CASSANDRA,
+    },
 ];
 const CASSANDRA: &[Service] = &[Service::Cassandra];
 const KAFKA: &[Service] = &[Service::Kafka];

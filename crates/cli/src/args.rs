@@ -2,6 +2,7 @@
 
 mod relay;
 mod topics;
+mod versions;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 use crate::config::parse_duration;
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
+pub(crate) use versions::{PublishArguments, RecycleArguments, Versions, VersionsCommand};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Relay(Relay),
     /// Look into topics
     Topics(Topics),
+    /// Publish data sets as versions of tables, switch between them, drop the old ones
+    Versions(Versions),
     /// Look into segments of a node's commit log, without the node
     Segments(Segments),
     /// Print a script that completes commands for a shell

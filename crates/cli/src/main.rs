@@ -45,7 +45,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         | Command::Events(_)
         | Command::Relay(_)
         | Command::Segments(_)
-        | Command::Topics(_) => {}
+        | Command::Topics(_)
+        | Command::Versions(_) => {}
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
@@ -62,6 +63,9 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
             }
             Command::Events(events) => commands::events::run(events, config?, output).await,
             Command::Relay(relay) => Box::pin(commands::relay::run(relay, config?, output)).await,
+            Command::Versions(versions) => {
+                Box::pin(commands::versions::run(versions, config?, output)).await
+            }
             Command::Topics(topics) => commands::topics::run(topics, config?, output).await,
             // A broken configuration is the first thing a doctor should speak of.
             _ => Box::pin(commands::doctor::run(config, output)).await,
