@@ -48,6 +48,12 @@ const BENCHES: &[Run] = &[
 const PROOFS: &[Run] = &[
     Run { name: "sqlite-crash", package: "helenus-sqlite", target: "crash", services: &[] },
     Run {
+        name: "projection-crash",
+        package: "helenus-store",
+        target: "projections::crash",
+        services: &[],
+    },
+    Run {
         name: "archive",
         package: "helenus-store",
         target: "retiring_beside_readers_and_writers",
@@ -67,6 +73,18 @@ const PROOFS: &[Run] = &[
         package: "helenus-cli",
         target: "proof_killed_publishers",
         services: CASSANDRA,
+    },
+    Run {
+        name: "segments-rows",
+        package: "helenus-capture",
+        target: "oracle_rows_of",
+        services: &[],
+    },
+    Run {
+        name: "capture-kill",
+        package: "helenus-cli",
+        target: "capture_kills",
+        services: &[Service::Kafka],
     },
 ];
 const CASSANDRA: &[Service] = &[Service::Cassandra];

@@ -212,7 +212,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         self.show(true)
     }
 
-    /// Takes one batch the whole way; for tests that need to stop in between.
+    /// Publishes what there is to be read now; returns how many events that was.
     pub async fn catch_up(&mut self) -> Result<u64, AgentError> {
         let before = self.published;
         let never = CancellationToken::new();
@@ -235,7 +235,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             return Ok(Step::Idle);
         }
         let needs_schema = batch.needs_schema;
-        self.report(&batch)?;
+        report(&batch);
         if !self.deliver(batch.records, stop).await? {
             return Ok(Step::Idle);
         }
@@ -385,22 +385,6 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         Ok(Step::Renewed)
     }
 
-    fn report(&self, batch: &Batch) -> Result<(), AgentError> {
-        for undecoded in &batch.undecoded {
-            tracing::error!(damage = %undecoded.damage, "quarantined; the segment is kept");
-        }
-        for segment in &batch.missing {
-            tracing::error!(%segment, "removed before it was read: its changes are lost here");
-        }
-        for (segment, error) in &batch.refused {
-            let reason = error.code();
-            tracing::error!(%segment, reason, %error, "cannot be read; the segment is kept");
-        }
-        metrics::count(metrics::QUARANTINED, batch.undecoded.len());
-        metrics::count(metrics::MISSING, batch.missing.len());
-        Ok(())
-    }
-
     fn failed(&mut self, error: &dyn std::error::Error) -> Step {
         let mut told = error.to_string();
         let mut cause = error.source();
@@ -448,6 +432,22 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
     }
 }
 
+/// Says what was not as it should be; once, where it is dealt with.
+fn report(batch: &Batch) {
+    for undecoded in &batch.undecoded {
+        tracing::error!(damage = %undecoded.damage, "quarantined; the segment is kept");
+    }
+    for segment in &batch.missing {
+        tracing::error!(%segment, "removed before it was read: its changes are lost here");
+    }
+    for (segment, error) in &batch.refused {
+        let reason = error.code();
+        tracing::error!(%segment, reason, %error, "cannot be read; the segment is kept");
+    }
+    metrics::count(metrics::QUARANTINED, batch.undecoded.len());
+    metrics::count(metrics::MISSING, batch.missing.len());
+}
+
 /// What became of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -460,4 +460,23 @@ enum Step {
 /// A pause that grows with the failures before it.
 fn pause_after(failures: u32) -> Duration {
     Duration::from_millis(50).saturating_mul(1 << failures.min(10)).min(PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::ReadError;
+
+    #[test]
+    fn errors_are_small() {
+        assert!(size_of::<AgentError>() <= 64, "{}", size_of::<AgentError>());
+        assert!(size_of::<TailError>() <= 64, "{}", size_of::<TailError>());
+        assert!(size_of::<ReadError>() <= 64, "{}", size_of::<ReadError>());
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        assert!(pause_after(1) < pause_after(3));
+        assert_eq!(pause_after(40), PAUSE_MAX);
+    }
 }

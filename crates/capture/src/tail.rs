@@ -148,12 +148,6 @@ impl Tail {
         Ok(())
     }
 
-    /// The segment being read.
-    #[must_use]
-    pub fn place(&self) -> Option<Place> {
-        self.place
-    }
-
     /// Reads on. `give_up` is set when the schema was fetched for the record that comes first, and
     /// did not help: it is handed out undecoded then.
     pub fn next_batch(&mut self, now: Timestamp, give_up: bool) -> Result<Batch, TailError> {
@@ -195,7 +189,8 @@ impl Tail {
             let indexed = segment.index.is_some()
                 || newest.is_some_and(|newest| newest > segment.id && has_index(&segment.log));
             let is_open = newest.is_none_or(|newest| segment.id > newest);
-            if !indexed && !(is_open && self.options.read_ahead) {
+            let is_wanted = indexed || (is_open && self.options.read_ahead);
+            if !is_wanted {
                 continue;
             }
             let mut reader = match SegmentReader::open(&segment.log) {

@@ -1,5 +1,7 @@
 //! The arguments.
 
+mod outbox;
+mod project;
 mod relay;
 mod topics;
 mod versions;
@@ -14,6 +16,8 @@ use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 
 use crate::config::parse_duration;
+pub(crate) use outbox::{Inbox, InboxCommand, ListedState, Outbox, OutboxCommand};
+pub(crate) use project::{Project, ProjectCommand};
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 pub(crate) use versions::{PublishArguments, RecycleArguments, Versions, VersionsCommand};
@@ -59,6 +63,10 @@ pub(crate) enum Command {
     Events(Events),
     /// Publish the changes of a node's tables, from its commit log
     Capture(Capture),
+    /// Stage messages, and look after what is staged
+    Outbox(Outbox),
+    /// Look at which messages were processed
+    Inbox(Inbox),
     /// Publish what is staged in the outbox
     Relay(Relay),
     /// Look into topics
@@ -169,7 +177,11 @@ pub(crate) enum EventsCommand {
     },
     /// Print every stream with its last version, one JSON object a line
     Streams,
+    /// Fill tables from the feed, see how far they are, and what could not be applied
+    Project(Project),
     /// Show the newest snapshot of a stream; save, list or prune snapshots
+    // Its --version is the stream's.
+    #[command(disable_version_flag = true)]
     Snapshot(Snapshot),
     /// Move old events into the archive, where reads still find them, or delete them
     #[command(after_help = ARCHIVE_HELP)]

@@ -43,6 +43,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         | Command::Demo(_)
         | Command::Doctor
         | Command::Events(_)
+        | Command::Inbox(_)
+        | Command::Outbox(_)
         | Command::Relay(_)
         | Command::Segments(_)
         | Command::Topics(_)
@@ -62,6 +64,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
                 Box::pin(commands::capture::run(capture, config?, output)).await
             }
             Command::Events(events) => commands::events::run(events, config?, output).await,
+            Command::Outbox(outbox) => commands::outbox::run(outbox, config?, output).await,
+            Command::Inbox(inbox) => commands::inbox::run(inbox, config?, output).await,
             Command::Relay(relay) => Box::pin(commands::relay::run(relay, config?, output)).await,
             Command::Versions(versions) => {
                 Box::pin(commands::versions::run(versions, config?, output)).await

@@ -1,15 +1,20 @@
 //! The store's contracts, each kept by whichever backend the URL named.
 
+mod subscriptions;
+
 use std::time::Duration;
 
 use futures_util::Stream;
 #[cfg(feature = "cassandra")]
 use futures_util::StreamExt;
-use helenus_model::{Message, MessageId, OperationId, RecordedEvent, StreamId, Timestamp, Version};
+use helenus_model::{
+    ContentHash, Message, MessageId, OperationId, RecordedEvent, StreamId, Timestamp, Version,
+};
 use helenus_store::contract::{
-    Acquired, Append, AppendError, Appended, Backlog, Dispatch, EnqueueError, Enqueued, Error,
-    EventStore, Feed, FeedItem, Identity, Inbox, Lease, Leases, Outbox, Pending, ReadError,
-    ReadEvents, ReadFeed, Receipt, Received, Report, Resolved, Settled, StreamHead,
+    Acquired, Append, AppendError, Appended, Backlog, Begun, Dispatch, EnqueueError, Enqueued,
+    Error, EventStore, Feed, FeedItem, Identity, Inbox, InboxEntry, Lease, Leases, Outbox, Pending,
+    ReadError, ReadEvents, ReadFeed, Receipt, Received, Report, Resolved, Settled, StreamHead,
+    Work,
 };
 use tokio::sync::watch;
 
@@ -28,7 +33,7 @@ impl Outbox for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.enqueue(message).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("messages").into()),
+            Backend::Cassandra(store) => store.enqueue(message).await,
         }
     }
 
@@ -36,9 +41,7 @@ impl Outbox for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.enqueue_all(messages).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => {
-                messages.iter().map(|_| Err(not_yet("messages").into())).collect()
-            }
+            Backend::Cassandra(store) => store.enqueue_all(messages).await,
         }
     }
 }
@@ -48,7 +51,7 @@ impl Dispatch for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.identity().await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("messages")),
+            Backend::Cassandra(store) => store.identity().await,
         }
     }
 
@@ -56,7 +59,7 @@ impl Dispatch for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.read_pending(now, limit).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("messages")),
+            Backend::Cassandra(store) => store.read_pending(now, limit).await,
         }
     }
 
@@ -69,7 +72,7 @@ impl Dispatch for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.read_shard(shard, now, limit).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("messages")),
+            Backend::Cassandra(store) => store.read_shard(shard, now, limit).await,
         }
     }
 
@@ -77,7 +80,7 @@ impl Dispatch for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.apply_reports(reports).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("messages")),
+            Backend::Cassandra(store) => store.apply_reports(reports).await,
         }
     }
 
@@ -85,7 +88,7 @@ impl Dispatch for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.backlog(now).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("messages")),
+            Backend::Cassandra(store) => store.backlog(now).await,
         }
     }
 
@@ -93,12 +96,16 @@ impl Dispatch for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.watermark(shard, now).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("messages")),
+            Backend::Cassandra(store) => store.watermark(shard, now).await,
         }
     }
 
     fn wakeups(&self) -> watch::Receiver<u64> {
-        self.commits()
+        match &self.backend {
+            Backend::Sqlite(store) => store.wakeups(),
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.wakeups(),
+        }
     }
 }
 
@@ -107,7 +114,7 @@ impl Inbox for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.mark_processed(received).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("receipts")),
+            Backend::Cassandra(store) => store.mark_processed(received).await,
         }
     }
 
@@ -115,7 +122,64 @@ impl Inbox for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.receipt(message_id).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("receipts")),
+            Backend::Cassandra(store) => store.receipt(message_id).await,
+        }
+    }
+
+    async fn begin(
+        &self,
+        received: Received,
+        content_hash: Option<ContentHash>,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<Begun, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.begin(received, content_hash, owner, lease).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.begin(received, content_hash, owner, lease).await,
+        }
+    }
+
+    async fn keep(&self, work: &Work, lease: Duration) -> Result<bool, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.keep(work, lease).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.keep(work, lease).await,
+        }
+    }
+
+    async fn finish(&self, work: &Work, result: Vec<u8>) -> Result<bool, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.finish(work, result).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.finish(work, result).await,
+        }
+    }
+
+    async fn give_up(&self, work: &Work) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.give_up(work).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.give_up(work).await,
+        }
+    }
+
+    async fn look(&self, message_id: &MessageId) -> Result<Option<InboxEntry>, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.look(message_id).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.look(message_id).await,
+        }
+    }
+
+    fn entries(&self) -> impl Stream<Item = Result<InboxEntry, Error>> + Send + use<> {
+        match &self.backend {
+            #[cfg(not(feature = "cassandra"))]
+            Backend::Sqlite(store) => store.entries(),
+            #[cfg(feature = "cassandra")]
+            Backend::Sqlite(store) => store.entries().left_stream(),
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.entries().right_stream(),
         }
     }
 }
@@ -125,7 +189,7 @@ impl Leases for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.acquire(name, owner, ttl).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("leases")),
+            Backend::Cassandra(store) => store.acquire(name, owner, ttl).await,
         }
     }
 
@@ -133,7 +197,7 @@ impl Leases for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.renew(lease, ttl).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("leases")),
+            Backend::Cassandra(store) => store.renew(lease, ttl).await,
         }
     }
 
@@ -141,7 +205,7 @@ impl Leases for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.release(lease).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("leases")),
+            Backend::Cassandra(store) => store.release(lease).await,
         }
     }
 
@@ -149,7 +213,7 @@ impl Leases for Store {
         match &self.backend {
             Backend::Sqlite(store) => store.holder(name).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(_) => Err(not_yet("leases")),
+            Backend::Cassandra(store) => store.holder(name).await,
         }
     }
 }

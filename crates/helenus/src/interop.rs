@@ -1,6 +1,7 @@
 //! Where the caller's own driver objects come in. Nothing else in this crate names a driver type.
 
-/// Staging inside the caller's own SQLite transaction.
+/// Staging inside the caller's own SQLite transaction, and projections, which write inside the
+/// store's ([`Store::projector`](crate::Store::projector)).
 ///
 /// ```
 /// use helenus::{ChannelId, Message, MessageId, Payload, Ports, Store, Timestamp};
@@ -32,7 +33,7 @@
 /// ```
 pub mod rusqlite {
     pub use ::rusqlite::{Connection, Transaction};
-    pub use helenus_store::sqlite::stage;
+    pub use helenus_store::sqlite::{Output, Projection, once, stage};
 }
 
 /// A store on the application's own session with a cluster.
@@ -41,8 +42,8 @@ pub mod scylla {
     use std::sync::Arc;
 
     use helenus_store::Ports;
-    pub use helenus_store::cassandra::Session;
-    use helenus_store::cassandra::{CassandraStore, Options};
+    use helenus_store::cassandra::Options;
+    pub use helenus_store::cassandra::{CassandraStore, Session, staging};
 
     use crate::open::Backend;
     use crate::{Store, StoreOpenError};
@@ -58,6 +59,15 @@ pub mod scylla {
     ) -> Result<Store, StoreOpenError> {
         let store = CassandraStore::with_session(session, options, ports)?;
         Ok(Store::on(Backend::Cassandra(store)))
+    }
+
+    /// The store as the ways to stage need it that take the application's own statements (see
+    /// [`staging`]); `None` if it is not on a cluster.
+    pub fn cassandra(store: &Store) -> Option<&CassandraStore> {
+        match &store.backend {
+            Backend::Cassandra(store) => Some(store),
+            Backend::Sqlite(_) => None,
+        }
     }
 }
 

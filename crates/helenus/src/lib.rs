@@ -45,6 +45,9 @@ mod open_versions;
 mod retention;
 
 #[cfg(feature = "sqlite")]
+mod upkeep;
+
+#[cfg(feature = "sqlite")]
 pub mod interop;
 pub mod probe;
 
@@ -83,6 +86,25 @@ pub mod store {
 /// What the events of a stream come to, with snapshots.
 pub mod aggregate {
     pub use helenus_store::aggregate::*;
+}
+
+/// Working on a message once.
+pub mod once {
+    pub use helenus_store::once::*;
+}
+
+/// Consumers of the feed of all events.
+pub mod subscription {
+    pub use helenus_store::subscription::*;
+}
+
+/// Tables that follow the feed; [`Store::projector`] runs them.
+///
+/// What an application writes for one, `Projection`, names the driver and is in
+/// [`interop::rusqlite`].
+#[cfg(feature = "sqlite")]
+pub mod projection {
+    pub use helenus_store::sqlite::{ProjectionError, Projector, ProjectorOptions, SqlProjection};
 }
 
 /// Events as an application's own types.

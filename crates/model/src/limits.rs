@@ -30,6 +30,29 @@ pub const READERS: usize = 4;
 /// Messages one read of the dispatch store may return.
 pub const DISPATCH_BATCH_MAX: usize = 10_000;
 
+/// Shards messages are spread over unless a store was first used with another number.
+pub const OUTBOX_SHARDS: u16 = 16;
+
+/// How long staging a message tries before its outcome is left open.
+pub const ENQUEUE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long a row of the pending index may go without the message it tells of before it is settled.
+/// Well past [`ENQUEUE_DEADLINE`] and what a node's own time-outs add to it.
+pub const ORPHAN_GRACE: Duration = Duration::from_secs(60);
+
+/// How far reads of pending messages trail the clock, for those staged slowly or by a slow clock.
+pub const WATERMARK_LAG: Duration = Duration::from_secs(10 * 60);
+
+/// How often a shard is read from its start, for those staged later than the lag allows.
+pub const FULL_READ_EVERY: Duration = Duration::from_secs(5 * 60);
+
+/// How long receipts of processed messages are kept. Kafka keeps messages for seven days unless told
+/// otherwise; a message that outlives its receipt is processed again.
+pub const RECEIPT_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Requests one call on the messaging tables has under way at once.
+pub const REQUESTS_MAX: usize = 64;
+
 /// Records one read of a topic may return.
 pub const TOPIC_READ_MAX: usize = 10_000;
 
@@ -58,6 +81,18 @@ pub const EVENT_PAGE_MAX: u32 = 500;
 /// Bytes of payload after which a page of events ends early, where the backend lets it.
 pub const EVENT_PAGE_BYTES: usize = 1024 * 1024;
 
+/// Lanes of one subscription.
+pub const SUBSCRIPTION_LANES_MAX: u32 = 256;
+
+/// Parked events one look at them may return.
+pub const PARKED_READ_MAX: usize = 10_000;
+
+/// Events a consumer handles before it moves its checkpoint.
+pub const CONSUMER_BATCH_MAX: usize = 500;
+
+/// How long a lease lasts without being renewed.
+pub const LEASE_TTL: Duration = Duration::from_secs(15);
+
 /// Events in one partition of the archive on Cassandra, and in one transaction that retires events
 /// from a file. Stored: it never changes.
 pub const ARCHIVE_CHUNK: u32 = 500;
@@ -70,14 +105,3 @@ pub const RECORD_BYTES_MAX: usize = 1_048_588;
 
 /// Records that one removal of old ones takes out of the embedded broker at once.
 pub const TOPIC_EXPIRE_MAX: usize = 10_000;
-/// Lanes of one subscription.
-pub const SUBSCRIPTION_LANES_MAX: u32 = 256;
-
-/// Parked events one look at them may return.
-pub const PARKED_READ_MAX: usize = 10_000;
-
-/// Events a consumer handles before it moves its checkpoint.
-pub const CONSUMER_BATCH_MAX: usize = 500;
-
-/// How long a lease lasts without being renewed.
-pub const LEASE_TTL: Duration = Duration::from_secs(15);

@@ -227,8 +227,11 @@ where
             core.store.read_pending(now, limit).await?
         } else {
             let mut due = Vec::new();
-            for shard in core.shards_of(self.number) {
-                due.extend(core.store.read_shard(shard, now, limit).await?);
+            let shards: Vec<u16> = core.shards_of(self.number).collect();
+            // What does not fit into the transaction would be read again for the next one.
+            let part = limit.div_ceil(shards.len().max(1));
+            for shard in shards {
+                due.extend(core.store.read_shard(shard, now, part).await?);
             }
             // Stable, so that each shard keeps its staging order.
             due.sort_by_key(|pending| pending.eligible_at);

@@ -65,8 +65,9 @@ impl Engine {
     ///
     /// Writes that wait at the same time share a commit. If `work` returns an error, what it wrote
     /// is undone and the others are not affected; `work` may be run a second time for that, so it
-    /// must depend on nothing but the file and its own values, and must not change the schema. A
-    /// caller that stops waiting does not stop the write.
+    /// must depend on nothing but the file and its own values. One that changes the schema changes a
+    /// row before it does, or a failure would leave the schema behind. A caller that stops waiting
+    /// does not stop the write.
     pub async fn write<F, T, E>(&self, work: F) -> Result<T, E>
     where
         F: Fn(&Connection) -> Result<T, E> + Send + 'static,

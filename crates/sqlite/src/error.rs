@@ -184,7 +184,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn from_sqlite(error: &rusqlite::Error) -> Self {
+    /// What an error of SQLite means.
+    pub fn from_sqlite(error: &rusqlite::Error) -> Self {
         let message = error.to_string();
         let rusqlite::Error::SqliteFailure(code, _) = error else {
             return Error::Statement { message };

@@ -12,6 +12,7 @@ mod outbox;
 mod retention;
 mod snapshots;
 mod subscriptions;
+mod upkeep;
 
 pub use dispatch::{AfterParking, Backlog, Dispatch, Identity, Outcome, Pending, Report, Settled};
 pub use events::{
@@ -21,7 +22,7 @@ pub use events::{
 pub use feed::{Feed, FeedItem, Position, ReadFeed};
 /// Trouble with the backend itself, as opposed to what an operation refuses.
 pub use helenus_model::BackendError as Error;
-pub use inbox::{Inbox, Receipt, Received};
+pub use inbox::{Begun, Inbox, InboxEntry, Receipt, Received, Work};
 pub use leases::{Acquired, Lease, Leases};
 pub use outbox::{EnqueueError, Enqueued, Outbox};
 pub use retention::{
@@ -33,3 +34,4 @@ pub use subscriptions::{
     Parking, Reason, Settlement, Start, SubscriptionError, SubscriptionName, SubscriptionStatus,
     Subscriptions, Which, lane_of,
 };
+pub use upkeep::{MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep};

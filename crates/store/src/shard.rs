@@ -9,7 +9,6 @@ pub(crate) fn token(ordering_key: Option<&str>, message_id: &MessageId) -> i64 {
 }
 
 /// The shard of a token, of so many.
-#[cfg(feature = "cassandra")]
 pub(crate) fn shard(token: i64, shards: u16) -> u16 {
     u16::try_from(token.rem_euclid(i64::from(shards.max(1)))).unwrap_or(0)
 }

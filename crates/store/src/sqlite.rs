@@ -8,6 +8,7 @@ mod events;
 mod feed;
 mod inbox;
 mod leases;
+mod once;
 mod outbox;
 mod projections;
 mod retention;
@@ -15,6 +16,7 @@ mod rows;
 mod settings;
 mod snapshots;
 mod subscriptions;
+mod upkeep;
 
 use std::path::Path;
 
@@ -22,7 +24,11 @@ use helenus_model::Timestamp;
 use helenus_sqlite::{Component, Engine, OpenError, Options};
 
 use crate::{Bounds, Ports};
+pub use once::once;
 pub use outbox::stage;
+pub use projections::{
+    Output, Projection, ProjectionError, Projector, ProjectorOptions, SqlProjection,
+};
 
 /// Outbox, dispatch store, inbox and event store in one file.
 ///
@@ -67,6 +73,7 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/004-retention.sql"),
         include_str!("sqlite/005-subscriptions.sql"),
         include_str!("sqlite/006-dispatch.sql"),
+        include_str!("sqlite/007-inbox.sql"),
     ],
 };
 

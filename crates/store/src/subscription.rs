@@ -13,6 +13,8 @@ mod lane;
 mod meters;
 
 pub use consumer::{CaughtUp, Consumer, ConsumerOptions};
+#[cfg(feature = "sqlite")]
+pub(crate) use effect::told;
 pub use effect::{BoxError, Carried, Delivery, Each, Effect, Task, Work};
 pub use error::ConsumeError;
 pub use meters::describe;

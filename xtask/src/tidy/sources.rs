@@ -31,7 +31,15 @@ const IMPURE: [&str; 2] = ["std::fs", "std::net"];
 /// Each driver, and where it may be mentioned: a crate, and the start of a file's or folder's
 /// name in its `src` (empty: anywhere in it). Tests and test support may use any.
 const DRIVERS: [(&str, &[(&str, &str)]); 5] = [
-    ("scylla", &[("store", "cassandra"), ("versions", "cassandra"), ("helenus", "interop")]),
+    (
+        "scylla",
+        &[
+            ("store", "cassandra"),
+            ("versions", "cassandra"),
+            ("capture", "node"),
+            ("helenus", "interop"),
+        ],
+    ),
     ("rdkafka", &[("broker", "kafka")]),
     ("tokio_postgres", &[("replicate", "postgres")]),
     ("redis", &[("replicate", "redis")]),

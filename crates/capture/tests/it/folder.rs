@@ -40,7 +40,7 @@ impl Folders {
         fs::hard_link(&own, &log).unwrap();
         let index = self.cdc_raw().join(format!("{name}_cdc.idx"));
         let growing =
-            Growing { own, log, index, bytes: bytes.to_vec(), written: 0, sections: ends(bytes) };
+            Growing { own, index, bytes: bytes.to_vec(), written: 0, sections: ends(bytes) };
         growing.write_to(0, header.length);
         growing
     }
@@ -57,7 +57,6 @@ impl Folders {
 /// A segment that is being written.
 pub(crate) struct Growing {
     pub(crate) own: PathBuf,
-    pub(crate) log: PathBuf,
     index: PathBuf,
     bytes: Vec<u8>,
     written: usize,

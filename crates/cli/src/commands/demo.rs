@@ -3,8 +3,8 @@
 //!
 //! Orders are staged in the outbox, a relay publishes them into a topic, a consumer takes each once
 //! with its inbox. Some are staged twice and some records are handed to the consumer twice, because
-//! that is what retries do. Beside it writers contend for streams of events. Then the file is
-//! closed, opened again and examined.
+//! that is what retries do. Beside it writers contend for streams of events, and a projection
+//! follows them. Then the file is closed, opened again and examined.
 
 mod checks;
 mod ledger;

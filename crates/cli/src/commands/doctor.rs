@@ -6,7 +6,7 @@ use std::time::Duration;
 use helenus::backend::{
     BrokerUrl, Endpoint, MetadataUrl, Reached, StoreUrl, TargetUrl, Unreachable,
 };
-use helenus::{Failure, Inspection, capture, inspect, probe};
+use helenus::{Failure, Inspection, Ports, capture, inspect, probe};
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Secret};
@@ -87,16 +87,18 @@ async fn examine(config: Config) -> Vec<Finding> {
         None => "there is no helenus.toml here: every key has its default".to_owned(),
     };
     // All at once: a service that does not answer takes its whole time.
-    let (store, broker, metadata, target, registry) = tokio::join!(
+    let (store, broker, metadata, target, registry, captured) = tokio::join!(
         store(&config),
         broker(&config),
         metadata(&config),
         target(&config),
-        registry(&config)
+        registry(&config),
+        captured(&config)
     );
     let mut findings = vec![Finding::ok("configuration", read), store, broker];
     findings.extend([metadata, target, registry].into_iter().flatten());
     findings.extend(config.capture.cdc_raw.as_deref().map(cdc_raw));
+    findings.extend(captured);
     findings
 }
 
@@ -215,6 +217,27 @@ async fn file(check: &'static str, path: &Path) -> Finding {
         }
         Err(error) => Finding::failed(check, &error),
     }
+}
+
+/// Whether the node keeps its log for readers, where the configuration says it does.
+async fn captured(config: &Config) -> Option<Finding> {
+    let Some(url @ StoreUrl::Cassandra(endpoint)) = &config.capture.url else { return None };
+    let login = (&config.capture.username, &config.capture.password);
+    let endpoint = match with_login("captured node", endpoint, login) {
+        Ok(endpoint) => endpoint,
+        Err(finding) => return Some(finding),
+    };
+    let node = capture::node::Node::new(endpoint, std::sync::Arc::clone(&Ports::system().clock));
+    let folder = config.capture.cdc_raw.as_deref().unwrap_or(Path::new("cdc_raw"));
+    Some(match Box::pin(node.check(folder)).await {
+        Ok(settings) => {
+            let period = settings.sync_period.as_deref().unwrap_or("an unknown period");
+            let detail =
+                format!("{url}: change data capture is on, the log is synced every {period}");
+            Finding::ok("captured node", detail)
+        }
+        Err(error) => Finding::failed("captured node", &error),
+    })
 }
 
 fn cdc_raw(folder: &Path) -> Finding {

@@ -2,6 +2,7 @@
 
 mod archive;
 mod line;
+mod project;
 mod shown;
 mod snapshot;
 
@@ -31,10 +32,11 @@ pub(crate) async fn run(
     output: &Output,
 ) -> Result<Outcome, Failed> {
     // Wrong input is found before anything is opened.
-    let (mut appended, mut payload) = (Vec::new(), None);
+    let (mut appended, mut payload, mut prepared) = (Vec::new(), None, None);
     match &events.command {
         EventsCommand::Append { .. } => appended = event_lines(std::io::stdin().lock())?,
         EventsCommand::Snapshot(snapshot) => payload = snapshot::payload(snapshot)?,
+        EventsCommand::Project(project) => prepared = project::prepare(project)?,
         _ => {}
     }
     let store = open::store(events.store.as_ref(), &config).await?;
@@ -42,6 +44,10 @@ pub(crate) async fn run(
         EventsCommand::Archive(archive) => Box::pin(archive::run(&store, archive, output)).await,
         EventsCommand::Snapshot(snapshot) => {
             let done = Box::pin(snapshot::run(&store, snapshot, payload, output)).await;
+            done.map(|()| Outcome::Done)
+        }
+        EventsCommand::Project(project) => {
+            let done = Box::pin(project::run(&store, project, prepared, output)).await;
             done.map(|()| Outcome::Done)
         }
         other => {
@@ -115,7 +121,7 @@ async fn command(
             }
         }
         // Each has a module of its own.
-        EventsCommand::Snapshot(_) | EventsCommand::Archive(_) => {}
+        EventsCommand::Snapshot(_) | EventsCommand::Archive(_) | EventsCommand::Project(_) => {}
         EventsCommand::Streams => {
             let mut streams = Box::pin(store.streams());
             while let Some(head) = streams.try_next().await? {

@@ -1,23 +1,10 @@
 //! `helenus events`: JSON lines in and out, and how each failure reads.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::{ended, helenus, run};
-
-type Ended = (Option<i32>, String, String);
-
-fn fed(folder: &Path, arguments: &[&str], input: &str) -> Ended {
-    let mut command = helenus(folder, arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // A command that refuses its arguments does not read.
-    drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
-    ended(&child.wait_with_output().unwrap())
-}
+use super::{Ended, fed, run};
 
 fn append(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Ended {
     let fixed = ["--json", "events", "--store", store, "append", "order-1", "--expect"];
@@ -25,7 +12,7 @@ fn append(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Ended 
 }
 
 /// The `error` object of a command that failed.
-fn refused((code, out, err): Ended) -> Value {
+pub(super) fn refused((code, out, err): Ended) -> Value {
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     let document: Value = serde_json::from_str(&err).unwrap();
     document["error"].clone()
@@ -280,4 +267,39 @@ fn a_node_that_is_not_there_is_unavailable() {
     let dir = tempfile::tempdir().unwrap();
     let error = refused(append(dir.path(), "cassandra://127.0.0.1:1/shop", &["any"], PLACED));
     assert_eq!((&error["kind"], &error["applied"]), (&json!("unavailable"), &json!(false)));
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn a_cluster_is_used_as_the_configuration_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let keyspace = runtime.block_on(helenus_testkit::isolated::Keyspace::create());
+    let url = keyspace.url();
+    let text = format!(
+        "[store]\nurl = \"{url}\"\nevents_table = \"domain_events\"\n\
+         append_bytes_max = \"2KiB\"\n[store.cassandra]\nprefix = \"shop_\"\n\
+         replication = {{ datacenter1 = 1 }}\nserial_consistency = \"local_serial\"\n"
+    );
+    std::fs::write(dir.path().join("helenus.toml"), text).unwrap();
+    let arguments = ["--json", "events", "append", "order-1", "--expect", "any"];
+    assert_eq!(outcome(fed(dir.path(), &arguments, PLACED)).2, 1);
+    let large = format!("{{\"type\": \"e\", \"data\": \"{}\"}}", "x".repeat(2_048));
+    assert_eq!(refused(fed(dir.path(), &arguments, &large))["kind"], "too_large");
+
+    let version = |name: &str, value: &str| {
+        let mut command = helenus(dir.path(), &["--json", "events", "version", "order-1"]);
+        ended(&command.env(name, value).output().unwrap())
+    };
+    assert_eq!(version("HELENUS_LOG__LEVEL", "warn").1, "1\n");
+    // Another table has no such stream; another serial level is refused.
+    assert_eq!(version("HELENUS_STORE__EVENTS_TABLE", "other_events").1, "-1\n");
+    let error = refused(version("HELENUS_STORE__CASSANDRA__SERIAL_CONSISTENCY", "serial"));
+    assert_eq!((&error["kind"], &error["applied"]), (&json!("invalid"), &json!(false)));
+    let words = "is used with serial consistency LOCAL_SERIAL, not SERIAL";
+    assert!(error["message"].to_string().contains(words), "{error}");
+    runtime.block_on(async {
+        let drop = format!("DROP KEYSPACE {}", keyspace.name);
+        keyspace.session.query_unpaged(drop, ()).await.unwrap();
+    });
 }

@@ -9,15 +9,23 @@
 
 #[cfg(feature = "service-tests")]
 mod browser;
+#[cfg(feature = "service-tests")]
+mod capture;
 mod configuration;
 mod demo;
 mod events;
+mod outbox;
+mod project;
 mod relay;
 mod segments;
 mod versions;
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+/// Exit code, stdout and stderr.
+type Ended = (Option<i32>, String, String);
 
 /// The command in `folder`, with none of the caller's environment.
 fn helenus(folder: &Path, arguments: &[&str]) -> Command {
@@ -34,4 +42,14 @@ fn ended(output: &Output) -> (Option<i32>, String, String) {
 
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     ended(&helenus(folder, arguments).output().unwrap())
+}
+
+/// Runs a command that reads `input`.
+fn fed(folder: &Path, arguments: &[&str], input: &str) -> Ended {
+    let mut command = helenus(folder, arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that refuses its arguments does not read.
+    drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+    ended(&child.wait_with_output().unwrap())
 }

@@ -181,10 +181,7 @@ fn map(ty: &CqlType, key: &CqlType, mapped: &CqlType, value: &Json) -> Result<Ve
 /// The fields up to the last one that is named.
 fn fields(user: &UserType, value: &Json) -> Result<Vec<u8>, ReadError> {
     let ty = || CqlType::User(std::sync::Arc::new(user.clone()));
-    let object = match value {
-        Json::Object(object) => object,
-        _ => return Err(wrong(&ty(), value)),
-    };
+    let Json::Object(object) = value else { return Err(wrong(&ty(), value)) };
     let named = |(name, _): &&(std::sync::Arc<str>, CqlType)| object.contains_key(&**name);
     let known = user.fields.iter().filter(named).count();
     if known != object.len() {

@@ -1,3 +1,5 @@
+//! What a plan takes, leaves for later and leaves out.
+
 use helenus_model::{ChannelId, MessageId, Payload, Timestamp};
 
 use super::*;

@@ -8,8 +8,9 @@ use super::options::Names;
 use super::statements::{READ_COLUMNS, prepare};
 use super::{Error, Options, routing, tables};
 
+/// The statements on snapshots.
 #[derive(Debug)]
-pub(super) struct Annex {
+pub(super) struct SnapshotStatements {
     /// `stream_id, stream_version, snapshot_type, schema_version, payload, payload_bytes,
     /// content_type, metadata_json, saved_at_utc, content_hash`.
     pub(super) save: PreparedStatement,
@@ -18,7 +19,13 @@ pub(super) struct Annex {
     /// `stream_id`.
     pub(super) list: PreparedStatement,
     /// `stream_id, stream_version`.
-    pub(super) delete_snapshot: PreparedStatement,
+    pub(super) delete: PreparedStatement,
+}
+
+/// Those, and the statements that retire events and read them back.
+#[derive(Debug)]
+pub(super) struct Annex {
+    pub(super) snapshots: SnapshotStatements,
     /// `stream_id`: the head, by a serial read.
     pub(super) head: PreparedStatement,
     /// `truncated_before, archived_from, stream_id`, then the old two and the least head.
@@ -71,28 +78,12 @@ const SNAPSHOTS: &str = "(
          PRIMARY KEY (stream_id, stream_version)
      ) WITH CLUSTERING ORDER BY (stream_version DESC)";
 
-impl Annex {
-    pub(super) async fn open(
-        session: &Session,
-        names: &Names,
-        options: &Options,
-    ) -> Result<Annex, Error> {
-        let made = [(names.archive.as_str(), ARCHIVE), (names.snapshots.as_str(), SNAPSHOTS)];
-        tables::make(session, names, &made).await?;
-        let (events, archive) = (names.events(), names.quoted(&names.archive));
-        let snapshots = names.quoted(&names.snapshots);
-        let chunk = "stream_id = ? AND chunk = ?";
-        let range = "stream_version >= ? AND stream_version < ?";
-        let pinned = routing::pinned(options);
+impl SnapshotStatements {
+    async fn prepare(session: &Session, names: &Names, options: &Options) -> Result<Self, Error> {
+        let (snapshots, pinned) = (names.quoted(&names.snapshots), routing::pinned(options));
         let cas = |cql: String| Box::pin(prepare(session, options, cql, Some(&pinned)));
         let plain = |cql: String| Box::pin(prepare(session, options, cql, None));
-        let mut head = plain(format!(
-            "SELECT head_version, truncated_before, archived_from FROM {events}
-             WHERE stream_id = ? AND stream_version = 0"
-        ))
-        .await?;
-        head.set_consistency(options.serial_consistency.read_level());
-        Ok(Annex {
+        Ok(SnapshotStatements {
             save: cas(format!(
                 "INSERT INTO {snapshots} (stream_id, stream_version, snapshot_type, schema_version,
                      payload, payload_bytes, content_type, metadata_json, saved_at_utc, content_hash)
@@ -110,11 +101,31 @@ impl Annex {
                  FROM {snapshots} WHERE stream_id = ?"
             ))
             .await?,
-            delete_snapshot: cas(format!(
+            delete: cas(format!(
                 "DELETE FROM {snapshots} WHERE stream_id = ? AND stream_version = ? IF EXISTS"
             ))
             .await?,
-            head,
+        })
+    }
+}
+
+impl Annex {
+    pub(super) async fn open(
+        session: &Session,
+        names: &Names,
+        options: &Options,
+    ) -> Result<Annex, Error> {
+        let made = [(names.archive.as_str(), ARCHIVE), (names.snapshots.as_str(), SNAPSHOTS)];
+        tables::make(session, names, &made).await?;
+        let (events, archive) = (names.events(), names.quoted(&names.archive));
+        let chunk = "stream_id = ? AND chunk = ?";
+        let range = "stream_version >= ? AND stream_version < ?";
+        let pinned = routing::pinned(options);
+        let cas = |cql: String| Box::pin(prepare(session, options, cql, Some(&pinned)));
+        let plain = |cql: String| Box::pin(prepare(session, options, cql, None));
+        Ok(Annex {
+            snapshots: SnapshotStatements::prepare(session, names, options).await?,
+            head: head(session, names, options).await?,
             truncate: cas(format!(
                 "UPDATE {events} SET truncated_before = ?, archived_from = ?
                  WHERE stream_id = ? AND stream_version = 0
@@ -134,8 +145,10 @@ impl Annex {
                 "SELECT {COPY_COLUMNS} FROM {events} WHERE stream_id = ? AND {range}"
             ))
             .await?,
-            copies: plain(format!("SELECT {COPY_COLUMNS} FROM {archive} WHERE {chunk} AND {range}"))
-                .await?,
+            copies: plain(format!(
+                "SELECT {COPY_COLUMNS} FROM {archive} WHERE {chunk} AND {range}"
+            ))
+            .await?,
             copy: plain(format!(
                 "INSERT INTO {archive} (stream_id, chunk, {COPY_COLUMNS})
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -170,4 +183,20 @@ impl Annex {
             .await?,
         })
     }
+}
+
+/// The head, by a read that finishes what is under way in the stream's partition first.
+async fn head(
+    session: &Session,
+    names: &Names,
+    options: &Options,
+) -> Result<PreparedStatement, Error> {
+    let cql = format!(
+        "SELECT head_version, truncated_before, archived_from FROM {}
+         WHERE stream_id = ? AND stream_version = 0",
+        names.events()
+    );
+    let mut head = Box::pin(prepare(session, options, cql, None)).await?;
+    head.set_consistency(options.serial_consistency.read_level());
+    Ok(head)
 }

@@ -40,6 +40,14 @@ pub enum Error {
         /// What this store is configured with.
         configured: &'static str,
     },
+    /// The store's messages are spread over another number of shards.
+    #[error("the outbox has {recorded} shards, not {configured}")]
+    Shards {
+        /// What it was first used with.
+        recorded: u16,
+        /// What this store is configured with.
+        configured: u16,
+    },
     /// The cluster refused the request as such: a permission, a missing table or column.
     #[error("Cassandra refused to {what}")]
     Refused {
@@ -105,9 +113,10 @@ impl Failure for Error {
     fn kind(&self) -> Kind {
         match self {
             Error::Connect { .. } | Error::Unavailable { .. } => Kind::Unavailable,
-            Error::Name { .. } | Error::SerialConsistency { .. } | Error::Refused { .. } => {
-                Kind::Invalid
-            }
+            Error::Name { .. }
+            | Error::SerialConsistency { .. }
+            | Error::Shards { .. }
+            | Error::Refused { .. } => Kind::Invalid,
             Error::Late { .. } => Kind::Timeout,
             Error::Lost { .. } => Kind::OutcomeUnknown,
             Error::Corrupt { .. } => Kind::Corrupt,
@@ -117,9 +126,10 @@ impl Failure for Error {
     fn code(&self) -> &'static str {
         match self {
             Error::Connect { .. } | Error::Unavailable { .. } | Error::Late { .. } => "unavailable",
-            Error::Name { .. } | Error::SerialConsistency { .. } | Error::Refused { .. } => {
-                "invalid"
-            }
+            Error::Name { .. }
+            | Error::SerialConsistency { .. }
+            | Error::Shards { .. }
+            | Error::Refused { .. } => "invalid",
             Error::Lost { .. } => "unknown",
             Error::Corrupt { .. } => "corrupt",
         }
@@ -131,6 +141,9 @@ impl Failure for Error {
             Error::Name { .. } => "choose another name",
             Error::SerialConsistency { .. } => {
                 "configure all writers alike: Paxos rounds of different levels do not see each other"
+            }
+            Error::Shards { .. } => {
+                "configure that number, or change it with `helenus outbox reshard`"
             }
             Error::Refused { .. } => {
                 "grant the user the permission that is named, or mend the tables"

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use helenus_model::limits::RECEIPT_TTL;
 pub use helenus_tls::ClientCertificate;
 
 use super::Error;
@@ -31,6 +32,15 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// A certificate to show to nodes that ask for one; TLS itself is the URL's `?tls=true`.
     pub client_certificate: Option<ClientCertificate>,
+    /// Over how many shards messages are spread, 16 unless said; what was recorded first stands,
+    /// and another number is refused.
+    pub shards: Option<u16>,
+    /// How long messages in time buckets are kept.
+    pub bucket_ttl: Duration,
+    /// How far back time buckets are looked at for messages that were not published.
+    pub bucket_look_back: Duration,
+    /// How long receipts of processed messages are kept: longer than any broker keeps the messages.
+    pub receipt_ttl: Duration,
     /// What an append may be, and how long operations are remembered.
     pub bounds: Bounds,
 }
@@ -48,6 +58,10 @@ impl Default for Options {
             request_timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(5),
             client_certificate: None,
+            shards: None,
+            bucket_ttl: Duration::from_secs(24 * 60 * 60),
+            bucket_look_back: Duration::from_secs(60 * 60),
+            receipt_ttl: RECEIPT_TTL,
             bounds: Bounds::default(),
         }
     }
@@ -132,11 +146,17 @@ pub(super) struct Names {
     pub(super) archive: String,
     pub(super) snapshots: String,
     pub(super) settings: String,
+    prefix: String,
 }
 
 impl Names {
+    /// The keyspace, given the one in the URL.
+    pub(super) fn keyspace_of<'a>(options: &'a Options, in_url: Option<&'a str>) -> &'a str {
+        in_url.or(options.keyspace.as_deref()).unwrap_or("helenus")
+    }
+
     pub(super) fn new(options: &Options, keyspace: Option<&str>) -> Result<Names, Error> {
-        let keyspace = keyspace.or(options.keyspace.as_deref()).unwrap_or("helenus");
+        let keyspace = Self::keyspace_of(options, keyspace);
         let prefix = &options.prefix;
         let usual = || format!("{prefix}event_streams");
         if let Replication::PerDataCentre(copies) = &options.replication {
@@ -158,6 +178,9 @@ impl Names {
             archive: checked("table", &beside("archive"), word)?,
             snapshots: checked("table", &beside("snapshots"), word)?,
             settings: checked("table", &format!("{prefix}settings"), word)?,
+            // The longest name there is must fit.
+            prefix: checked("table", &format!("{prefix}outbox_pending_dispatch"), word)
+                .map(|_| prefix.clone())?,
         })
     }
 
@@ -169,6 +192,16 @@ impl Names {
     /// A table, as statements name it.
     pub(super) fn quoted(&self, table: &str) -> String {
         format!("\"{}\".\"{table}\"", self.keyspace)
+    }
+
+    /// A table's name with the prefix.
+    pub(super) fn plain(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// The same, as statements name it.
+    pub(super) fn table(&self, name: &str) -> String {
+        format!("\"{}\".\"{}\"", self.keyspace, self.plain(name))
     }
 
     /// The table of settings, as statements name it.

@@ -1,16 +1,18 @@
 //! One session for the store, opened when it is first needed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helenus_model::backend::Endpoint;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use secrecy::ExposeSecret;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 
 use super::annex::Annex;
 use super::group::Groups;
+use super::messages::Messages;
 use super::options::Names;
 use super::statements::Statements;
 use super::{Error, Options, routing, tables};
@@ -51,6 +53,9 @@ struct Shared {
     link: OnceCell<Link>,
     annex: OnceCell<Annex>,
     groups: Arc<Groups>,
+    messages: OnceCell<Messages>,
+    /// Sends whenever this process has staged a message.
+    woken: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -87,7 +92,8 @@ impl CassandraStore {
 
     fn on(source: Source, names: Names, options: Options, ports: Ports) -> Self {
         let (link, annex, groups) = (OnceCell::new(), OnceCell::new(), Arc::default());
-        let shared = Shared { source, options, names, link, annex, groups };
+        let (messages, woken) = (OnceCell::new(), watch::Sender::new(0));
+        let shared = Shared { source, options, names, link, annex, groups, messages, woken };
         CassandraStore { shared: Arc::new(shared), ports }
     }
 
@@ -102,6 +108,45 @@ impl CassandraStore {
         let (link, shared) = (self.link().await?, &self.shared);
         let open = || Box::pin(Annex::open(&link.session, &shared.names, &shared.options));
         Ok((link, shared.annex.get_or_try_init(open).await?))
+    }
+
+    /// The messaging tables, made and prepared by whoever needs them first.
+    pub(super) async fn messages(&self) -> Result<&Messages, Error> {
+        let shared = &self.shared;
+        let opening = || {
+            Box::pin(async {
+                let session = Arc::clone(&self.link().await?.session);
+                Messages::open(session, &shared.names, &shared.options, &self.ports).await
+            })
+        };
+        shared.messages.get_or_try_init(opening).await
+    }
+
+    /// A table of the store, as statements name it.
+    pub(super) fn table(&self, name: &str) -> String {
+        self.shared.names.table(name)
+    }
+
+    /// How long buckets are kept, and how far back they are looked at.
+    pub(super) fn bucket_options(&self) -> (Duration, Duration) {
+        (self.shared.options.bucket_ttl, self.shared.options.bucket_look_back)
+    }
+
+    pub(super) fn level(&self) -> scylla::statement::Consistency {
+        self.shared.options.consistency.level()
+    }
+
+    pub(super) fn serial_read_level(&self) -> scylla::statement::Consistency {
+        self.shared.options.serial_consistency.read_level()
+    }
+
+    pub(super) fn woken(&self) -> &watch::Sender<u64> {
+        &self.shared.woken
+    }
+
+    /// Wakes whoever waits in this process for something to be staged.
+    pub(super) fn wake(&self) {
+        self.shared.woken.send_modify(|count| *count += 1);
     }
 
     pub(super) fn groups(&self) -> &Arc<Groups> {
@@ -131,8 +176,11 @@ impl Shared {
 /// Opens a session with the cluster.
 pub async fn connect(endpoint: &Endpoint, options: &Options) -> Result<Session, Error> {
     let failed = |source| Error::Connect { url: format!("cassandra:{endpoint}"), source };
+    let keyspace = Names::keyspace_of(options, endpoint.path.as_deref());
     let mut builder = SessionBuilder::new()
         .known_nodes(endpoint.addresses())
+        // A cluster may have many others, and their schema is no business of ours.
+        .keyspaces_to_fetch([keyspace])
         .connection_timeout(options.connect_timeout)
         .default_execution_profile_handle(profile(options).into_handle());
     if let (Some(user), Some(password)) = (&endpoint.username, &endpoint.password) {

@@ -40,7 +40,7 @@ impl Snapshots for CassandraStore {
     ) -> Result<Option<Snapshot>, contract::Error> {
         let (link, annex) = self.annex().await?;
         let values = (stream_id.as_str(), at_most.map_or(i64::MAX, Version::as_i64));
-        let asked = Box::pin(link.session.execute_unpaged(&annex.load, values)).await;
+        let asked = Box::pin(link.session.execute_unpaged(&annex.snapshots.load, values)).await;
         let rows = asked.map_err(read_error)?.into_rows_result();
         let rows = rows.map_err(|error| Error::corrupt(error.to_string()))?;
         let row = rows.maybe_first_row::<SnapshotRow>();
@@ -55,7 +55,8 @@ impl Snapshots for CassandraStore {
         let (store, stream_id) = (self.clone(), stream_id.clone());
         let open = async move {
             let (link, annex) = store.annex().await?;
-            let pager = link.session.execute_iter(annex.list.clone(), (stream_id.as_str(),));
+            let pager =
+                link.session.execute_iter(annex.snapshots.list.clone(), (stream_id.as_str(),));
             let rows = pager.await.map_err(page_error)?.rows_stream::<InfoRow>();
             rows.map_err(|error| Error::corrupt(error.to_string()))
         };
@@ -105,7 +106,7 @@ async fn save(store: &CassandraStore, checked: &Checked) -> Result<Saved, Snapsh
             CqlTimestamp(store.ports.clock.now().as_millis()),
             checked.content_hash.as_bytes().as_slice(),
         );
-        let sent = Box::pin(link.session.execute_unpaged(&annex.save, values)).await;
+        let sent = Box::pin(link.session.execute_unpaged(&annex.snapshots.save, values)).await;
         match sent.map_err(|error| request_error("save a snapshot", error)) {
             Ok(result) => match answer(result).map_err(backend)? {
                 Answer::Applied => return Ok(Saved::Saved),
@@ -138,7 +139,7 @@ async fn delete(
     for attempt in 0..APPEND_ATTEMPTS_MAX {
         pause(&store.ports, attempt).await;
         let values = (stream_id.as_str(), version.as_i64());
-        let sent = Box::pin(link.session.execute_unpaged(&annex.delete_snapshot, values)).await;
+        let sent = Box::pin(link.session.execute_unpaged(&annex.snapshots.delete, values)).await;
         match sent.map_err(|error| request_error("delete a snapshot", error)) {
             Ok(result) => return Ok(matches!(answer(result)?, Answer::Applied)),
             Err(error) if error.is_retryable() => failure = worse(failure, error),

@@ -77,7 +77,7 @@ pub async fn change_schema(session: &Session, cql: String) -> Result<(), Error> 
     change(session, cql).await
 }
 
-async fn change(session: &Session, cql: String) -> Result<(), Error> {
+pub(super) async fn change(session: &Session, cql: String) -> Result<(), Error> {
     let mut statement = Statement::new(cql);
     statement.set_request_timeout(Some(DDL_TIMEOUT));
     // Made twice is made once: a lost answer leaves nothing to settle.
@@ -122,6 +122,39 @@ pub(super) async fn make(
     Ok(())
 }
 
+/// A setting as it was first recorded: `value` now, if nobody has before.
+pub(super) async fn recorded(
+    session: &Session,
+    names: &Names,
+    name: &str,
+    value: &str,
+) -> Result<String, Error> {
+    let table = names.settings();
+    let failed = |error| match request_error("record its settings", error) {
+        Error::Lost { what, source } => Error::Unavailable { what, source },
+        error => error,
+    };
+    let read = format!("SELECT value FROM {table} WHERE name = ?");
+    let found = Box::pin(session.query_unpaged(read, (name,))).await.map_err(failed)?;
+    let found = found.into_rows_result().map_err(|error| Error::corrupt(error.to_string()))?;
+    let found = found.maybe_first_row::<(String,)>();
+    if let Some((recorded,)) = found.map_err(|error| Error::corrupt(error.to_string()))? {
+        return Ok(recorded);
+    }
+    let mut insert =
+        Statement::new(format!("INSERT INTO {table} (name, value) VALUES (?, ?) IF NOT EXISTS"));
+    // Of all settings the level of Paxos is one, so this one stands above it.
+    insert.set_serial_consistency(Some(scylla::statement::SerialConsistency::Serial));
+    let inserted = Box::pin(session.query_unpaged(insert, (name, value))).await;
+    match answer(inserted.map_err(failed)?)? {
+        Answer::Applied => Ok(value.to_owned()),
+        Answer::Refused(rows) => rows
+            .into_iter()
+            .find_map(|row| row.value)
+            .ok_or_else(|| Error::corrupt(format!("setting {name} has no value"))),
+    }
+}
+
 fn create_keyspace(names: &Names, options: &Options) -> String {
     let replication = match &options.replication {
         Replication::Simple(copies) => {
@@ -163,34 +196,12 @@ async fn record_serial_consistency(
     options: &Options,
 ) -> Result<(), Error> {
     let configured = options.serial_consistency.name();
-    let table = names.settings();
-    let failed = |error| match request_error("record its serial consistency", error) {
-        Error::Lost { what, source } => Error::Unavailable { what, source },
-        error => error,
-    };
-    let read = format!("SELECT value FROM {table} WHERE name = 'serial_consistency'");
-    let found = Box::pin(session.query_unpaged(read, ())).await.map_err(failed)?;
-    let found = found.into_rows_result().map_err(|error| Error::corrupt(error.to_string()))?;
-    let found = found.maybe_first_row::<(String,)>();
-    let mut recorded =
-        found.map_err(|error| Error::corrupt(error.to_string()))?.map(|(value,)| value);
-    if recorded.is_none() {
-        let mut insert = Statement::new(format!(
-            "INSERT INTO {table} (name, value) VALUES ('serial_consistency', ?) IF NOT EXISTS"
-        ));
-        insert.set_serial_consistency(Some(scylla::statement::SerialConsistency::Serial));
-        let inserted = Box::pin(session.query_unpaged(insert, (configured,))).await;
-        if let Answer::Refused(rows) = answer(inserted.map_err(failed)?)? {
-            recorded = rows.into_iter().find_map(|row| row.value);
-        }
+    let recorded = recorded(session, names, "serial_consistency", configured).await?;
+    if recorded == configured {
+        return Ok(());
     }
-    match recorded {
-        Some(recorded) if recorded != configured => {
-            let keyspace = names.keyspace.clone();
-            Err(Error::SerialConsistency { keyspace, recorded, configured })
-        }
-        _ => Ok(()),
-    }
+    let keyspace = names.keyspace.clone();
+    Err(Error::SerialConsistency { keyspace, recorded, configured })
 }
 
 #[cfg(test)]

@@ -84,11 +84,11 @@ fn event_row<'a>(
     )
 }
 
-fn set<T>(value: Option<T>) -> MaybeUnset<T> {
+pub(super) fn set<T>(value: Option<T>) -> MaybeUnset<T> {
     value.map_or(MaybeUnset::Unset, MaybeUnset::Set)
 }
 
-fn time(time: Timestamp) -> CqlTimestamp {
+pub(super) fn time(time: Timestamp) -> CqlTimestamp {
     CqlTimestamp(time.as_millis())
 }
 

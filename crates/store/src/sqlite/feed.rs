@@ -123,7 +123,7 @@ pub(super) fn head(db: &Connection) -> Result<i64, Error> {
 }
 
 /// What follows `after`, each item with the number it leaves the reader at.
-fn fetch(db: &Connection, after: i64) -> Result<VecDeque<(i64, FeedItem)>, Error> {
+pub(super) fn fetch(db: &Connection, after: i64) -> Result<VecDeque<(i64, FeedItem)>, Error> {
     let mut query = db.prepare_cached(&format!(
         "SELECT global_sequence, stream_id, {COLUMNS} FROM helenus_event_streams
          WHERE global_sequence > ?1

@@ -18,3 +18,9 @@ where
     let value = value.ok_or_else(|| Error::Corrupt { message: format!("no setting {name}") })?;
     value.parse().map_err(|error| Error::Corrupt { message: format!("setting {name}: {error}") })
 }
+
+pub(super) fn record_shards(db: &Connection, shards: u16) -> Result<(), Error> {
+    db.prepare_cached("UPDATE helenus_settings SET value = ?1 WHERE name = 'shards'")?
+        .execute([shards.to_string()])?;
+    Ok(())
+}

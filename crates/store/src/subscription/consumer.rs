@@ -124,6 +124,13 @@ where
         self
     }
 
+    /// Measures it under this name instead of its subscription's.
+    #[must_use]
+    pub fn measured_as(mut self, name: &str) -> Self {
+        self.meters = Meters::new(name);
+        self
+    }
+
     /// The name under which it holds leases.
     pub fn owner(&self) -> &str {
         &self.owner
@@ -145,18 +152,29 @@ where
         let lanes = self.store.subscription(&self.name).await?.lanes.len();
         let mut caught_up = CaughtUp::default();
         let mut holdings = Holdings::default();
+        let mut ended = Ok(());
         for lane in 0..u32::try_from(lanes).unwrap_or(u32::MAX) {
-            if !self.take(lane, false, stop, &mut holdings).await? {
-                caught_up.lanes_elsewhere += 1;
+            match self.take(lane, false, stop, &mut holdings).await {
+                Ok(true) => {}
+                Ok(false) => caught_up.lanes_elsewhere += 1,
+                Err(error) => {
+                    ended = Err(error);
+                    break;
+                }
             }
         }
-        while let Some(ended) = holdings.tasks.join_next().await {
-            let done = flatten(ended).1?;
-            caught_up.handled += done.handled;
-            caught_up.parked += done.parked;
+        // Every lane ends by itself and is given back, whatever becomes of the others.
+        while let Some(lane) = holdings.tasks.join_next().await {
+            match flatten(lane).1 {
+                Ok(done) => {
+                    caught_up.handled += done.handled;
+                    caught_up.parked += done.parked;
+                }
+                Err(error) => ended = ended.and(Err(error)),
+            }
         }
         self.measure().await;
-        Ok(caught_up)
+        ended.map(|()| caught_up)
     }
 
     async fn share(

@@ -222,11 +222,12 @@ where
         let attempts = self.store.fail(&self.hold, None, &error).await?;
         self.meters.failed();
         let (stream, position) = (&next.event.stream_id, &next.position);
-        tracing::warn!(%stream, %position, attempts, error, "an event could not be handled");
+        tracing::debug!(%stream, %position, attempts, error, "an event could not be handled");
         if attempts < self.options.attempts_max {
             self.back_off(attempts).await;
             return Ok(false);
         }
+        tracing::warn!(%stream, %position, attempts, error, "an event is parked");
         self.park(place, next, Reason::Failed { error }).await?;
         if place.on_poison == OnPoison::StopStream {
             place.stopped.insert(stream.clone());

@@ -22,7 +22,7 @@ pub fn describe() {
     describe_gauge!(LAG_SECONDS, Unit::Seconds, "Age of the first event after that checkpoint");
 }
 
-/// Counts what one consumer does, under the subscription's or the projection's name.
+/// Counts what one consumer does, under a name.
 #[derive(Clone, Debug)]
 pub(super) struct Meters {
     name: String,
@@ -30,8 +30,6 @@ pub(super) struct Meters {
 
 impl Meters {
     pub(super) fn new(name: &str) -> Self {
-        // A build of a projection is measured under the projection's name, whichever build it is.
-        let name = name.split_once('@').map_or(name, |(projection, _)| projection);
         Meters { name: name.to_owned() }
     }
 

@@ -68,7 +68,20 @@ impl Keyspace {
         values
     }
 
-    async fn session(&self) -> Session {
+    pub(crate) fn store_with(
+        &self,
+        address: &str,
+        options: Options,
+        ports: Ports,
+    ) -> CassandraStore {
+        CassandraStore::new(self.endpoint(address), options, ports).unwrap()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) async fn session(&self) -> Session {
         SessionBuilder::new().known_node(&self.address).build().await.unwrap()
     }
 }
@@ -239,10 +252,12 @@ async fn the_first_writers_serial_consistency_stands() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_outlives_its_row_in_its_events() {
     let keyspace = Keyspace::new();
-    let window = Duration::from_secs(2);
+    let window = Duration::from_secs(4);
     let bounds = Bounds { operation_window: window, ..Bounds::default() };
     let options = Options { bounds, ..Options::default() };
     let store = keyspace.store(options, Ports::system());
+    // The tables first: ids age while a busy node makes them.
+    store.version(&order()).await.unwrap();
     let dated = fresh();
     let undated = OperationId::from(Uuid::new_v4());
     let first = append(Expected::NoStream, Some(dated));

@@ -3,29 +3,24 @@
 pub(crate) mod aggregates;
 #[cfg(feature = "sqlite")]
 mod consumers;
-#[cfg(feature = "sqlite")]
 mod dispatch;
 mod events;
 #[cfg(feature = "sqlite")]
 mod feed;
-#[cfg(feature = "sqlite")]
 mod inbox;
-#[cfg(feature = "sqlite")]
 mod leases;
 mod operations;
-#[cfg(feature = "sqlite")]
 mod outbox;
 mod retention;
 mod snapshots;
 #[cfg(feature = "sqlite")]
 mod subscriptions;
+mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "sqlite")]
-use helenus_model::{ChannelId, Message, MessageId, Payload};
-use helenus_model::{ManualClock, SeededRandom, Timestamp};
+use helenus_model::{ChannelId, ManualClock, Message, MessageId, Payload, SeededRandom, Timestamp};
 use helenus_store::Ports;
 
 /// The moment every test starts at: 2026-11-15T12:00:00Z.
@@ -40,6 +35,11 @@ struct Fixture<S> {
 }
 
 impl<S> Fixture<S> {
+    /// The fixture's clock, and chance of its own.
+    fn ports(&self) -> Ports {
+        Ports { clock: Arc::clone(&self.clock) as _, random: Arc::new(SeededRandom::new(2)) }
+    }
+
     fn later(&self, duration: Duration) -> Timestamp {
         self.clock.advance(duration);
         helenus_model::Clock::now(&*self.clock)
@@ -52,7 +52,6 @@ fn ports() -> (Ports, Arc<ManualClock>) {
     (Ports { clock: Arc::clone(&clock) as _, random }, clock)
 }
 
-#[cfg(feature = "sqlite")]
 fn message(id: &str) -> Message {
     Message::new(
         MessageId::new(id).unwrap(),
@@ -101,6 +100,16 @@ macro_rules! conformance {
         conformance!(@promises $setup, inbox:
             a_message_is_marked_once,
             a_receipt_has_all_its_fields,
+            a_message_is_worked_on_by_one_at_a_time,
+            a_message_that_is_given_up_is_free_at_once,
+            a_duplicate_gets_the_first_answer,
+            every_message_of_the_inbox_is_listed,
+        );
+        conformance!(@promises $setup, upkeep:
+            messages_are_listed_by_their_state,
+            a_sweep_removes_what_is_done_and_old,
+            another_number_of_shards_loses_nothing,
+            nothing_is_left_to_reconcile_after_staging,
         );
     };
     (@events $setup:path) => {
@@ -194,6 +203,7 @@ macro_rules! conformance {
         conformance!(@promises $setup, consumers:
             every_event_is_handled_in_its_streams_order,
             consumers_share_the_lanes_and_take_over_from_one_that_is_gone,
+            a_lane_is_held_while_its_handler_runs,
             an_owner_that_was_paused_changes_nothing_when_it_comes_back,
             an_event_that_fails_is_retried_then_parked_with_its_stream,
             a_replay_that_fails_again_stays_parked,
@@ -239,4 +249,4 @@ async fn open_cassandra() -> Fixture<helenus_store::cassandra::CassandraStore> {
 }
 
 #[cfg(feature = "service-tests")]
-conformance!(cassandra, crate::conformance::open_cassandra: events);
+conformance!(cassandra, crate::conformance::open_cassandra: messages, events, leases);

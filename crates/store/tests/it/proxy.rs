@@ -1,8 +1,8 @@
 //! A proxy between driver and node that loses what it is told to lose.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,7 +34,22 @@ pub(crate) struct Proxy {
     mode: Arc<watch::Sender<Mode>>,
     accepted: Arc<AtomicU32>,
     executed: Arc<AtomicU32>,
+    armed: Arc<Armed>,
     _tasks: JoinSet<()>,
+}
+
+/// A mode that begins with a later request.
+#[derive(Debug, Default)]
+struct Armed(Mutex<Option<(u32, Mode)>>);
+
+impl Armed {
+    /// The mode that begins now, if this is the request it waited for.
+    fn next(&self) -> Option<Mode> {
+        let mut armed = self.0.lock().unwrap();
+        let (left, mode) = (*armed)?;
+        *armed = left.checked_sub(1).map(|left| (left, mode));
+        (left == 0).then_some(mode)
+    }
 }
 
 impl Proxy {
@@ -44,10 +59,11 @@ impl Proxy {
         let address = listener.local_addr().unwrap().to_string();
         let mode = Arc::new(watch::Sender::new(Mode::Forward));
         let (accepted, executed) = (Arc::default(), Arc::default());
+        let armed = Arc::<Armed>::default();
         let mut tasks = JoinSet::new();
-        let counts = (Arc::clone(&accepted), Arc::clone(&executed));
+        let counts = (Arc::clone(&accepted), Arc::clone(&executed), Arc::clone(&armed));
         tasks.spawn(accept(listener, node, Arc::clone(&mode), counts));
-        Proxy { address, mode, accepted, executed, _tasks: tasks }
+        Proxy { address, mode, accepted, executed, armed, _tasks: tasks }
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -73,18 +89,29 @@ impl Proxy {
     pub(crate) fn set(&self, mode: Mode) {
         self.mode.send_replace(mode);
     }
+
+    /// Lets so many more requests pass, then begins `mode` with the next.
+    pub(crate) fn set_after(&self, requests: u32, mode: Mode) {
+        *self.armed.0.lock().unwrap() = Some((requests, mode));
+    }
+
+    /// Forgets a mode that has not begun; says whether it had.
+    pub(crate) fn disarm(&self) -> bool {
+        self.armed.0.lock().unwrap().take().is_none()
+    }
 }
 
 async fn accept(
     listener: TcpListener,
     node: SocketAddr,
     mode: Arc<watch::Sender<Mode>>,
-    (accepted, executed): (Arc<AtomicU32>, Arc<AtomicU32>),
+    (accepted, executed, armed): (Arc<AtomicU32>, Arc<AtomicU32>, Arc<Armed>),
 ) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         accepted.fetch_add(1, Ordering::SeqCst);
-        connections.spawn(connection(client, node, Arc::clone(&mode), Arc::clone(&executed)));
+        let counts = (Arc::clone(&executed), Arc::clone(&armed));
+        connections.spawn(connection(client, node, Arc::clone(&mode), counts));
     }
 }
 
@@ -92,13 +119,13 @@ async fn connection(
     client: TcpStream,
     node: SocketAddr,
     mode: Arc<watch::Sender<Mode>>,
-    executed: Arc<AtomicU32>,
+    counts: (Arc<AtomicU32>, Arc<Armed>),
 ) {
     let Ok(node) = TcpStream::connect(node).await else { return };
     let (from_client, to_client) = client.into_split();
     let (from_node, to_node) = node.into_split();
     tokio::select! {
-        () = requests(from_client, to_node, &mode, &executed) => {}
+        () = requests(from_client, to_node, &mode, &counts) => {}
         () = answers(from_node, to_client, &mode) => {}
         () = recovered(mode.subscribe()) => {}
     }
@@ -108,14 +135,20 @@ async fn requests(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mode: &watch::Sender<Mode>,
-    executed: &AtomicU32,
+    (executed, armed): &(Arc<AtomicU32>, Arc<Armed>),
 ) {
     let mut buffer = vec![0; 64 * 1024];
     let mut frames = Frames::default();
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let mut now = *mode.borrow();
         let begun = frames.begun(&buffer[..count]);
         let has_batch = begun.contains(&Frames::BATCH);
+        if !frames.is_control
+            && (has_batch || begun.contains(&Frames::EXECUTE))
+            && let Some(mode_now) = armed.next()
+        {
+            mode.send_replace(mode_now);
+        }
+        let mut now = *mode.borrow();
         if now == Mode::DropRequests {
             continue;
         }

@@ -2,7 +2,8 @@
 
 use helenus_model::{ChannelId, Failure, Kind, Message, MessageId, Payload, Timestamp};
 use helenus_store::Ports;
-use helenus_store::contract::{Dispatch, EnqueueError, Error};
+use helenus_store::contract::{Dispatch, EnqueueError, Error, Inbox, Received};
+use helenus_store::once::{ExactlyOnce, OnceError};
 use helenus_store::sqlite::{SqliteStore, stage};
 
 #[tokio::test]
@@ -42,10 +43,43 @@ async fn a_damaged_row_is_reported_with_its_message() {
     assert!(error.to_string().contains("message m-1: headers_json"), "{error}");
 }
 
+#[tokio::test]
+async fn effect_and_receipt_are_one_transaction() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path().join("shop.db"), Ports::system()).await.unwrap();
+    let shop = rusqlite::Connection::open(store.engine().path()).unwrap();
+    shop.execute_batch("CREATE TABLE invoices (id TEXT NOT NULL)").unwrap();
+    let received = Received {
+        message_id: MessageId::new("billing/m-1").unwrap(),
+        channel_id: ChannelId::new("orders").unwrap(),
+        message_type: "order.placed".to_owned(),
+        correlation_id: None,
+        tenant_id: None,
+        received_at: Timestamp::EPOCH,
+    };
+    let invoice = |fails: bool| {
+        move |db: &rusqlite::Connection| -> Result<Vec<u8>, std::io::Error> {
+            db.execute("INSERT INTO invoices VALUES ('i-1')", []).map_err(std::io::Error::other)?;
+            if fails { Err(std::io::Error::other("no paper")) } else { Ok(b"i-1".to_vec()) }
+        }
+    };
+    let error = store.once(received.clone(), None, invoice(true)).await.unwrap_err();
+    assert_eq!(error.code(), "handler_failed");
+    assert_eq!(store.look(&received.message_id).await.unwrap(), None, "both or neither");
+    for repeated in [false, true] {
+        let done = store.once(received.clone(), None, invoice(false)).await.unwrap();
+        assert_eq!(done, ExactlyOnce { result: b"i-1".to_vec(), repeated });
+    }
+    let count = "SELECT count(*) FROM invoices";
+    let invoices: i64 = shop.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(invoices, 1);
+}
+
 #[test]
 fn errors_stay_small() {
     assert!(size_of::<EnqueueError>() <= 64);
     assert!(size_of::<Error>() <= 64);
+    assert!(size_of::<OnceError<std::io::Error>>() <= 64);
 }
 
 fn message(id: &str) -> Message {

@@ -43,7 +43,7 @@ pub(super) async fn examine(
             published.insert(id);
         }
     }
-    let events = ledger::examine(&store, counters, run).await?;
+    let events = Box::pin(ledger::examine(path, &store, counters, run)).await?;
     store.close().await;
 
     let check = |name, ok, detail: String| Check { name, ok, detail };

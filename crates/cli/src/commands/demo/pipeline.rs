@@ -75,6 +75,7 @@ pub(super) async fn run(part: &Part, seconds: u64, tick: impl Fn(Duration)) -> R
     let mut rest = JoinSet::new();
     rest.spawn(part.clone().publish(all_staged.clone(), all_published.clone()));
     rest.spawn(part.clone().consume(all_published));
+    rest.spawn(part.clone().project(all_staged.clone()));
 
     let started = ports.clock.elapsed();
     let elapsed = || ports.clock.elapsed().saturating_sub(started);

@@ -19,7 +19,7 @@ pub(super) fn starting(path: &Path) -> Board {
     Board {
         title: "demo".to_owned(),
         subtitle: format!(
-            "outbox → relay → topic → inbox, and event streams, all in {}",
+            "outbox → relay → topic → inbox, and event streams → balances, all in {}",
             path.display()
         ),
         ..Board::default()

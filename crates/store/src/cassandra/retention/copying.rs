@@ -40,22 +40,26 @@ pub(super) async fn chunk(
     // As many as there should be: an earlier attempt may have come so far, or all the way.
     let write = before.len() != count;
     let originals = originals(store, stream_id, low, high, write).await?;
-    if originals.len() != count {
-        let head = archive::head(store, stream_id).await?.ok_or(RetireError::NoStream)?;
-        if head.extent.truncated_before > from {
-            return Ok(Copied::Moved(head.extent));
-        }
-        let message = format!("stream {stream_id}: not all of {low} to {} are there", high - 1);
-        return Err(Error::corrupt(message).into());
-    }
     let copies = if write { copies(store, stream_id, low, high).await? } else { before };
-    for (index, original) in originals.iter().enumerate() {
-        if copies.get(index) != Some(original) {
-            let version = Version::new(original.0).unwrap_or(from);
-            return Err(RetireError::CopyDiffers { version });
+    let differing = (low..high).zip(0..).find(|(_, index)| {
+        let original = originals.get(*index);
+        original.is_none() || original != copies.get(*index)
+    });
+    let Some((number, index)) = differing else {
+        return Version::new(high).map(Copied::Before).ok_or(RetireError::Contended);
+    };
+    // Others may have retired them meanwhile, and deleted even the copies if they were to be dropped.
+    let head = archive::head(store, stream_id).await?.ok_or(RetireError::NoStream)?;
+    if head.extent.truncated_before > from {
+        return Ok(Copied::Moved(head.extent));
+    }
+    match originals.get(index).and_then(|(number, _)| Version::new(*number)) {
+        Some(version) => Err(RetireError::CopyDiffers { version }),
+        None => {
+            let message = format!("stream {stream_id}: version {number} is missing");
+            Err(Error::corrupt(message).into())
         }
     }
-    Version::new(high).map(Copied::Before).ok_or(RetireError::Contended)
 }
 
 /// Prints of the events, each written to the archive on the way if `write` says so. Ends where

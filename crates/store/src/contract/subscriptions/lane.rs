@@ -156,9 +156,13 @@ mod tests {
 
     #[test]
     fn the_lane_of_a_stream_never_changes() {
-        for (stream, lanes, lane) in
-            [("order-1", 1, 0), ("order-1", 8, 5), ("order-2", 8, 2), ("ü", 8, 5)]
-        {
+        for (stream, lanes, lane) in [
+            ("order-1", 1, 0),
+            ("order-1", 8, 5),
+            ("order-2", 8, 4),
+            ("ü", 8, 2),
+            ("order-1", 256, 109),
+        ] {
             let stream = StreamId::new(stream).unwrap();
             assert_eq!(lane_of(&stream, lanes), lane, "{stream} {lanes}");
         }

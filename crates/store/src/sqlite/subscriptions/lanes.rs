@@ -7,7 +7,10 @@ use super::{position, sequence, shape};
 use crate::contract::{Hold, LaneState, Position, Settlement, SubscriptionError};
 
 /// Where the lane stands.
-pub(super) fn state(db: &Connection, hold: &Hold) -> Result<LaneState, SubscriptionError> {
+pub(in crate::sqlite) fn state(
+    db: &Connection,
+    hold: &Hold,
+) -> Result<LaneState, SubscriptionError> {
     let (name, lane) = (hold.subscription.as_str(), hold.lane);
     let found: Option<i64> = db
         .prepare_cached(
@@ -77,7 +80,7 @@ pub(super) fn fail(
 }
 
 /// Refuses whoever is not the lane's owner.
-pub(super) fn fence(db: &Connection, hold: &Hold) -> Result<(), SubscriptionError> {
+pub(in crate::sqlite) fn fence(db: &Connection, hold: &Hold) -> Result<(), SubscriptionError> {
     let mut query = db.prepare_cached(
         "SELECT 1 FROM helenus_leases WHERE name = ?1 AND owner = ?2 AND epoch = ?3",
     )?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use helenus_model::{Backoff, Expected, SystemRandom};
 use helenus_store::Ports;
 use helenus_store::contract::{
-    EventStore, Feed, NewSubscription, OnPoison, SubscriptionName, SubscriptionStatus,
+    EventStore, Feed, Hold, NewSubscription, OnPoison, SubscriptionName, SubscriptionStatus,
     Subscriptions, Which,
 };
 use helenus_store::subscription::{BoxError, Consumer, ConsumerOptions, Delivery, Each};
@@ -189,6 +189,59 @@ pub(super) async fn consumers_share_the_lanes_and_take_over_from_one_that_is_gon
     given.is_in_order();
 }
 
+pub(super) async fn a_lane_is_held_while_its_handler_runs<S>(fixture: &Fixture<S>)
+where
+    S: EventStore + Feed + Subscriptions + Clone + 'static,
+{
+    let store = &fixture.store;
+    fill(store, 1, 2).await;
+    store.subscribe(subscription("mail", 1)).await.unwrap();
+    let (given, gate) = (Given::new(), Arc::new(Semaphore::new(0)));
+    let consumer = gated(fixture, &given, &gate).with(options());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { consumer.catch_up(&CancellationToken::new()).await });
+    given.reaches(1).await;
+    let (ttl, lease) = (options().lease_ttl, Hold::lease_name(&mail(), 0));
+    // More than the lease lasts, in steps that are less.
+    for _ in 0..4 {
+        let until = fixture.later(ttl / 2).plus(ttl);
+        let renewed = async {
+            while store.holder(&lease).await.unwrap().unwrap().expires_at != until {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, renewed).await.unwrap();
+    }
+    let other = noting(fixture, &Given::new());
+    let refused = other.catch_up(&CancellationToken::new()).await.unwrap();
+    assert_eq!((refused.handled, refused.lanes_elsewhere), (0, 1));
+    gate.add_permits(2);
+    assert_eq!(tasks.join_next().await.unwrap().unwrap().unwrap().handled, 2);
+    assert_eq!(given.all().len(), 2);
+}
+
+/// A consumer whose handler notes what it is given, then waits for a permit.
+fn gated<S>(
+    fixture: &Fixture<S>,
+    given: &Given,
+    gate: &Arc<Semaphore>,
+) -> Consumer<S, impl helenus_store::subscription::Effect + use<S>>
+where
+    S: Feed + Subscriptions + Clone + 'static,
+{
+    let (note, gate) = (given.clone(), Arc::clone(gate));
+    let handler = move |delivery: Delivery| {
+        note.note(&delivery);
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await?.forget();
+            Ok::<(), BoxError>(())
+        }
+    };
+    let each = Each::new(fixture.store.clone(), handler);
+    Consumer::new(fixture.store.clone(), mail(), each, ports(fixture))
+}
+
 pub(super) async fn an_owner_that_was_paused_changes_nothing_when_it_comes_back<S>(
     fixture: &Fixture<S>,
 ) where
@@ -199,20 +252,10 @@ pub(super) async fn an_owner_that_was_paused_changes_nothing_when_it_comes_back<
     store.subscribe(subscription("mail", 1)).await.unwrap();
     let (given, again) = (Given::new(), Given::new());
     let gate = Arc::new(Semaphore::new(1));
-    let (note, passes) = (given.clone(), Arc::clone(&gate));
-    let handler = move |delivery: Delivery| {
-        note.note(&delivery);
-        let passes = Arc::clone(&passes);
-        async move {
-            passes.acquire().await?.forget();
-            Ok::<(), BoxError>(())
-        }
-    };
-    let each = Each::new(store.clone(), handler);
     // So long that it does not renew while this test runs: as good as paused.
     let ttl = Duration::from_secs(3_600);
-    let paused = Consumer::new(store.clone(), mail(), each, ports(fixture))
-        .with(ConsumerOptions { lease_ttl: ttl, ..options() });
+    let paused =
+        gated(fixture, &given, &gate).with(ConsumerOptions { lease_ttl: ttl, ..options() });
     let stop = CancellationToken::new();
     let (stopping, paused_name) = (stop.clone(), paused.owner().to_owned());
     let mut tasks = JoinSet::new();

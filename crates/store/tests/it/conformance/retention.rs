@@ -401,6 +401,7 @@ where
 }
 
 /// Two who archive, one who appends, and readers both ways.
+#[expect(clippy::print_stdout, reason = "a proof says what it found")]
 pub(super) async fn retiring_beside_readers_and_writers_gives_no_gap<S>(fixture: &Fixture<S>)
 where
     S: EventStore + Retention + Snapshots + Clone + 'static,

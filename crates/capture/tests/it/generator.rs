@@ -1,0 +1,211 @@
+//! Random tables and random statements on them, the same for the same seed.
+//!
+//! Values come from small pools, so that statements meet: on one row, at one timestamp, in one range.
+
+mod statements;
+mod values;
+
+use helenus_cql::datatype::CqlType;
+use helenus_model::{Random, SeededRandom};
+use std::sync::Arc;
+
+use helenus_cql::datatype::UserType;
+
+pub(crate) use statements::Workload;
+pub(crate) use values::user_type;
+
+/// Types of keys and of the elements of sets.
+const SCALARS: [&str; 19] = [
+    "ascii",
+    "bigint",
+    "blob",
+    "boolean",
+    "date",
+    "decimal",
+    "double",
+    "float",
+    "inet",
+    "int",
+    "smallint",
+    "text",
+    "time",
+    "timestamp",
+    "timeuuid",
+    "tinyint",
+    "uuid",
+    "varint",
+    "int",
+];
+
+const NESTED: [&str; 12] = [
+    "duration",
+    "frozen<list<int>>",
+    "frozen<map<text, int>>",
+    "frozen<addr>",
+    "tuple<int, text, decimal>",
+    "list<int>",
+    "list<text>",
+    "map<text, int>",
+    "map<decimal, text>",
+    "map<timeuuid, double>",
+    "addr",
+    "frozen<set<double>>",
+];
+
+/// What kind of table it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Ordinary,
+    Counter,
+    /// COMPACT STORAGE of any of its three kinds.
+    Compact,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    /// As CQL spells it.
+    pub(crate) name: String,
+    pub(crate) ty: CqlType,
+}
+
+/// A table and what statements may do to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    /// Every statement names its time, from a few.
+    pub(crate) timed: bool,
+    pub(crate) partition: Vec<Column>,
+    pub(crate) clustering: Vec<(Column, bool)>,
+    pub(crate) statics: Vec<Column>,
+    pub(crate) regulars: Vec<Column>,
+    /// A column that comes and goes.
+    pub(crate) fickle: Option<Column>,
+}
+
+pub(crate) fn column(name: &str, ty: &str) -> Column {
+    let addr = |name: &str| (name == "addr").then(user_type);
+    let find = |name: &str| -> Option<Arc<UserType>> { addr(name) };
+    Column { name: name.to_owned(), ty: CqlType::parse(ty, &find).expect("a type of ours") }
+}
+
+fn pick<'a>(random: &SeededRandom, from: &[&'a str]) -> &'a str {
+    from[usize::try_from(random.below(from.len() as u64)).expect("an index")]
+}
+
+impl Table {
+    /// Table `number` of a run: the first ones are the special ones, then every type in turn comes
+    /// first among the clustering columns.
+    pub(crate) fn random(number: usize, vectors: bool, random: &SeededRandom) -> Self {
+        let mut table = Table {
+            name: format!("t{number}"),
+            shape: Shape::Ordinary,
+            timed: random.below(2) == 0,
+            partition: vec![column("p", "int")],
+            clustering: Vec::new(),
+            statics: Vec::new(),
+            regulars: Vec::new(),
+            fickle: None,
+        };
+        let plain = |prefix: &str, count: usize, ty: &str| -> Vec<Column> {
+            (0..count).map(|index| column(&format!("{prefix}{index:02}"), ty)).collect()
+        };
+        match number {
+            0 => {
+                table.shape = Shape::Counter;
+                table.timed = false;
+                table.clustering = vec![(column("c", "int"), false)];
+                table.regulars = plain("n", 2, "counter");
+            }
+            1 => table.regulars = plain("w", 90, "int"),
+            2 => {
+                let keys = plain("c", 35, "tinyint");
+                table.clustering = keys.into_iter().map(|key| (key, false)).collect();
+                table.regulars = plain("v", 2, "text");
+            }
+            3 => {
+                table.shape = Shape::Compact;
+                table.clustering = vec![(column("c", "int"), true), (column("d", "text"), false)];
+                table.regulars = plain("v", 1, "text");
+            }
+            4 => {
+                table.shape = Shape::Compact;
+                table.regulars = vec![column("a", "int"), column("b", "text")];
+            }
+            5 => {
+                table.shape = Shape::Compact;
+                table.clustering = vec![(column("c", "text"), false)];
+            }
+            _ => table.fill(number, vectors, random),
+        }
+        table
+    }
+
+    fn fill(&mut self, number: usize, vectors: bool, random: &SeededRandom) {
+        if random.below(3) == 0 {
+            self.partition.push(column("\"Q\"", pick(random, &["text", "uuid", "varint"])));
+        }
+        let clustering = random.below(4);
+        for index in 0..clustering {
+            let ty = match index {
+                0 => SCALARS[number % SCALARS.len()],
+                _ => pick(
+                    random,
+                    &["int", "text", "decimal", "tuple<int, text>", "frozen<list<int>>"],
+                ),
+            };
+            self.clustering.push((column(&format!("c{index}"), ty), random.below(2) == 0));
+        }
+        let regular = |name: &str, random: &SeededRandom| match random.below(5) {
+            0 | 1 => column(name, pick(random, &SCALARS)),
+            2 => column(name, &format!("set<{}>", pick(random, &SCALARS))),
+            3 if vectors => column(name, pick(random, &["vector<float, 3>", "vector<text, 2>"])),
+            _ => column(name, pick(random, &NESTED)),
+        };
+        for name in ["v0", "\"MiXed\"", "\"Größe\"", "v1", "v2"] {
+            self.regulars.push(regular(name, random));
+        }
+        if clustering > 0 && random.below(2) == 0 {
+            self.statics.push(regular("s0", random));
+            self.statics.push(regular("\"S1\"", random));
+        }
+        if random.below(2) == 0 {
+            self.fickle =
+                Some(column("x", pick(random, &["int", "text", "list<int>", "set<text>"])));
+        }
+    }
+
+    /// The statement that makes it in `keyspace`.
+    pub(crate) fn create(&self, keyspace: &str) -> String {
+        let spelt = |column: &Column, mark: &str| format!("{} {}{mark}", column.name, column.ty);
+        let mut parts: Vec<String> = self.partition.iter().map(|c| spelt(c, "")).collect();
+        parts.extend(self.clustering.iter().map(|(c, _)| spelt(c, "")));
+        parts.extend(self.statics.iter().map(|c| spelt(c, " static")));
+        parts.extend(self.regulars.iter().chain(&self.fickle).map(|c| spelt(c, "")));
+        let names = |columns: &mut dyn Iterator<Item = &Column>| {
+            columns.map(|c| c.name.clone()).collect::<Vec<_>>().join(", ")
+        };
+        let partition = names(&mut self.partition.iter());
+        let clustering = names(&mut self.clustering.iter().map(|(c, _)| c));
+        let key = match clustering.as_str() {
+            "" => format!("({partition})"),
+            _ => format!("({partition}), {clustering}"),
+        };
+        let mut options = vec!["cdc = true".to_owned()];
+        if !self.clustering.is_empty() {
+            let order = self.clustering.iter().map(|(column, descending)| {
+                format!("{} {}", column.name, if *descending { "DESC" } else { "ASC" })
+            });
+            let order = order.collect::<Vec<_>>().join(", ");
+            options.push(format!("CLUSTERING ORDER BY ({order})"));
+        }
+        if self.shape == Shape::Compact {
+            options.push("COMPACT STORAGE".to_owned());
+        }
+        let (parts, options) = (parts.join(", "), options.join(" AND "));
+        format!(
+            "CREATE TABLE {keyspace}.{} ({parts}, PRIMARY KEY ({key})) WITH {options}",
+            self.name
+        )
+    }
+}

@@ -1,0 +1,293 @@
+//! The oracle: random tables and statements on a real node; what its segments say must be what the
+//! node says.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use helenus_capture::node::Node;
+use helenus_capture::offline::{Found, Wanted, scan};
+use helenus_capture::schema::History;
+use helenus_capture::segments::list;
+use helenus_cql::datatype::CqlType;
+use helenus_cql::reconcile::TableState;
+use helenus_cql::schema::TableId;
+use helenus_cql::update::Seconds;
+use helenus_model::backend::StoreUrl;
+use helenus_model::{Random, SeededRandom, SystemClock, SystemRandom};
+use helenus_testkit::serial;
+use helenus_testkit::services::{Instance, Service, Spec};
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+
+use crate::generator::{Table, Workload};
+
+const KEYSPACE: &str = "ks";
+
+/// Statements of a run and the tables they are on.
+fn size() -> (usize, usize) {
+    if std::env::var_os("HELENUS_PROOF").is_some() { (100_000, 64) } else { (3_000, 26) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oracle_rows_of_segments_are_the_rows_of_a_5_0_node() {
+    prove("5.0", Spec::cassandra(), true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oracle_rows_of_compressed_segments_are_the_rows_of_a_5_0_node() {
+    let spec = Spec::cassandra().set("commitlog_compression", "[{class_name: LZ4Compressor}]");
+    prove("5.0, LZ4", spec, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oracle_rows_of_segments_are_the_rows_of_a_4_1_node() {
+    prove("4.1", Spec::of(Service::Cassandra41), false).await;
+}
+
+async fn prove(variant: &str, spec: Spec, vectors: bool) {
+    let _alone = serial().unwrap();
+    let seed = match std::env::var_os("HELENUS_SEED") {
+        Some(seed) => seed.to_string_lossy().parse().unwrap(),
+        None => SystemRandom.next_u64(),
+    };
+    println!("{variant}: HELENUS_SEED={seed}");
+    let spec = spec.name("oracle").commitlog_periodic("200ms").cdc_total_space("4096MiB");
+    let mut node = Instance::start(spec).unwrap();
+    let endpoint = node.endpoint().to_string();
+    // A busy machine may take its time over a schema change; an answer is waited for.
+    let patient =
+        ExecutionProfile::builder().request_timeout(Some(Duration::from_secs(300))).build();
+    let session = SessionBuilder::new()
+        .known_node(&endpoint)
+        .default_execution_profile_handle(patient.into_handle())
+        .build()
+        .await
+        .unwrap();
+    let (statements, count) = size();
+    let tables = create(&session, count, vectors, seed).await;
+    let refused = work(&session, &tables, statements, seed).await;
+    // What lives for a second is gone after two.
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let StoreUrl::Cassandra(url) = format!("cassandra://{endpoint}").parse().unwrap() else {
+        panic!("a cluster's URL");
+    };
+    let schema = Node::new(url, Arc::new(SystemClock::new())).schema().await.unwrap();
+    let mut expected = Vec::new();
+    for table in &tables {
+        expected.push(select(&session, &table.name).await);
+    }
+    // A node that ends politely completes its segments.
+    node.stop().unwrap();
+    let found = merged(&node.dir().join("cdc_raw"), &schema, &tables, i64::try_from(at).unwrap());
+    let mut rows = 0;
+    let mut differences = Vec::new();
+    for ((table, expected), found) in tables.iter().zip(&expected).zip(&found) {
+        rows += expected.len();
+        differences.extend(differ(table, expected, found));
+    }
+    let shown: Vec<&String> = differences.iter().take(20).collect();
+    assert!(differences.is_empty(), "seed {seed}: {} differ: {shown:#?}", differences.len());
+    assert!(rows > tables.len() * 3, "{rows} rows");
+    println!(
+        "proof: {variant}, seed {seed}: {statements} statements ({refused} refused by the node) on \
+         {count} tables, {rows} rows from segments, 0 differ from SELECT JSON"
+    );
+}
+
+async fn create(session: &Session, count: usize, vectors: bool, seed: u64) -> Vec<Table> {
+    let run = async |statement: &str| {
+        let ran = session.query_unpaged(statement, ()).await;
+        ran.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    };
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    run(&format!("CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")).await;
+    run(&format!("CREATE TYPE {KEYSPACE}.addr (street text, \"No\" int, tags frozen<list<text>>)"))
+        .await;
+    let random = SeededRandom::new(seed);
+    let tables: Vec<Table> =
+        (0..count).map(|number| Table::random(number, vectors, &random)).collect();
+    for table in &tables {
+        run(&table.create(KEYSPACE)).await;
+    }
+    tables
+}
+
+/// Runs the statements: those of one table in order, tables beside each other.
+async fn work(session: &Session, tables: &[Table], statements: usize, seed: u64) -> usize {
+    let each = statements.div_ceil(tables.len());
+    let refused = stream::iter(tables.iter().zip(seed..)).map(async |(table, seed)| {
+        let mut workload = Workload::new(table.clone(), KEYSPACE, seed);
+        let mut refused = 0;
+        for _ in 0..each {
+            let statement = workload.next();
+            if let Err(error) = session.query_unpaged(statement.as_str(), ()).await {
+                let told = error.to_string();
+                assert!(
+                    told.contains("invalid") || told.contains("Invalid"),
+                    "{statement}: {told}"
+                );
+                if refused == 0 {
+                    println!("{}: {statement}: {told}", table.name);
+                }
+                refused += 1;
+            }
+        }
+        assert!(refused * 5 < each, "{}: {refused} of {each} refused", table.name);
+        refused
+    });
+    refused.buffer_unordered(12).fold(0, async |sum, refused| sum + refused).await
+}
+
+async fn select(session: &Session, table: &str) -> Vec<String> {
+    let query = format!("SELECT JSON * FROM {KEYSPACE}.{table}");
+    let pages = session.query_iter(query, ()).await.unwrap();
+    let rows = pages.rows_stream::<(String,)>().unwrap();
+    rows.map_ok(|(text,)| text).try_collect().await.unwrap()
+}
+
+/// The rows of each table, from the segments alone.
+fn merged(cdc_raw: &Path, schema: &str, tables: &[Table], at: i64) -> Vec<Vec<String>> {
+    let mut history = History::new(schema).unwrap();
+    let mut states = HashMap::<TableId, TableState>::new();
+    for segment in list(cdc_raw).unwrap() {
+        scan(&segment.log, &mut history, &Wanted::Everything, &mut |found| match found {
+            Found::Mutation(_, mutation) => {
+                for update in &mutation.updates {
+                    states.entry(update.table.id).or_default().apply(update).unwrap();
+                }
+            }
+            Found::Undecoded(_) => {}
+            Found::Damage(damage) => panic!("{damage}"),
+            Found::Schema(record, error) => {
+                panic!("{} at {}: {error}", record.segment, record.start)
+            }
+        })
+        .unwrap();
+    }
+    let rows = tables.iter().map(|table| {
+        let table = history.table(KEYSPACE, &table.name).unwrap();
+        let state = states.remove(&table.id).unwrap_or_default();
+        state.select(&table, Seconds(at)).map(|row| row.unwrap()).collect()
+    });
+    rows.collect()
+}
+
+/// What differs between two answers, row by row and column by column.
+fn differ(table: &Table, expected: &[String], found: &[String]) -> Vec<String> {
+    let name = &table.name;
+    if expected.len() != found.len() {
+        let (left, right) = (expected.len(), found.len());
+        return vec![format!("{name}: the node has {left} rows, the segments {right}")];
+    }
+    let mut differences = Vec::new();
+    for (expected, found) in expected.iter().zip(found) {
+        if expected == found {
+            continue;
+        }
+        let (left, right) = (fields(expected), fields(found));
+        let same = left.len() == right.len()
+            && left.iter().zip(&right).all(|(left, right)| {
+                left == right
+                    || (left.0 == right.0
+                        && goes_by_value(table, left.0)
+                        && same_value(left.1, right.1))
+            });
+        if !same {
+            differences.push(format!("{name}: {expected} | {found}"));
+        }
+    }
+    differences
+}
+
+/// Columns whose spelling is not the node's own choice: floating-point digits are the JDK's, and of
+/// clustering values that are equal without being the same (1 and 1.0) a node that has flushed shows
+/// whichever its merge saw last.
+fn goes_by_value(table: &Table, field: &str) -> bool {
+    fn has(ty: &CqlType, wanted: &dyn Fn(&CqlType) -> bool) -> bool {
+        match ty {
+            CqlType::Frozen(inner) | CqlType::List(inner) | CqlType::Set(inner) => {
+                has(inner, wanted)
+            }
+            CqlType::Vector(inner, _) => has(inner, wanted),
+            CqlType::Map(key, mapped) => has(key, wanted) || has(mapped, wanted),
+            CqlType::Tuple(parts) => parts.iter().any(|part| has(part, wanted)),
+            other => wanted(other),
+        }
+    }
+    let field = field.trim_matches('"').replace("\\\"", "\"");
+    let floats = |ty: &CqlType| matches!(ty, CqlType::Float | CqlType::Double);
+    let decimals = |ty: &CqlType| matches!(ty, CqlType::Decimal);
+    let is = |name: &str| name == field || name.trim_matches('"') == field.trim_matches('"');
+    let own = table.statics.iter().chain(&table.regulars).chain(&table.fickle);
+    let mut own = own.filter(|column| is(&column.name));
+    let mut keys = table.clustering.iter().map(|(column, _)| column);
+    own.any(|column| has(&column.ty, &floats))
+        || keys.any(|column| {
+            is(&column.name) && (has(&column.ty, &floats) || has(&column.ty, &decimals))
+        })
+}
+
+fn same_value(left: &str, right: &str) -> bool {
+    fn same(left: &serde_json::Value, right: &serde_json::Value) -> bool {
+        use serde_json::Value::{Array, Number, Object};
+        match (left, right) {
+            (Number(left), Number(right)) => left.as_f64() == right.as_f64(),
+            (Array(left), Array(right)) => {
+                left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r))
+            }
+            (Object(left), Object(right)) => {
+                left.len() == right.len()
+                    && left.iter().zip(right).all(|((lk, l), (rk, r))| {
+                        (lk == rk || lk.parse::<f64>().ok().is_some_and(|n| rk.parse() == Ok(n)))
+                            && same(l, r)
+                    })
+            }
+            (left, right) => left == right,
+        }
+    }
+    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    same(&parse(left), &parse(right))
+}
+
+/// The fields of a printed row, each with its text.
+fn fields(row: &str) -> Vec<(&str, &str)> {
+    let inner = row.strip_prefix('{').and_then(|row| row.strip_suffix('}')).unwrap();
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    let (mut start, mut colon) = (0, None);
+    let mut found = Vec::new();
+    for (at, c) in inner.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
+            ':' if depth == 0 && colon.is_none() => colon = Some(at),
+            ',' if depth == 0 => {
+                let split = colon.take().unwrap();
+                found.push((inner[start..split].trim(), inner[split + 1..at].trim()));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    let split = colon.unwrap();
+    found.push((inner[start..split].trim(), inner[split + 1..].trim()));
+    found
+}
+
+#[test]
+fn rows_are_split_into_their_fields() {
+    let row = r#"{"a": 1, "\"B\"": {"x,": [1, 2]}, "c": "}, \""}"#;
+    let expected =
+        [("\"a\"", "1"), ("\"\\\"B\\\"\"", r#"{"x,": [1, 2]}"#), ("\"c\"", r#""}, \"""#)];
+    assert_eq!(fields(row), expected);
+    assert!(same_value("[1.0, {\"1.0\": 2}]", "[1, {\"1\": 2.0}]"));
+    assert!(!same_value("1", "2"));
+}

@@ -1,0 +1,139 @@
+//! `helenus outbox`: staging from the command line, and looking after what is staged.
+
+mod line;
+mod shown;
+
+use std::io::{BufRead, BufReader, Read};
+
+use futures_util::TryStreamExt;
+use helenus::store::{MessageState, Outbox as _, Sweep, Upkeep};
+use helenus::{Clock, Message, Ports, Store, SystemClock};
+use serde_json::json;
+
+use crate::args::{ListedState, Outbox, OutboxCommand};
+use crate::config::Config;
+use crate::exit::{Failed, Outcome};
+use crate::open;
+use crate::output::Output;
+
+use line::InvalidLine;
+
+/// Bytes of one line; a payload may have a megabyte, and base64 adds a third.
+const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Messages staged together.
+const BATCH: usize = 256;
+
+pub(crate) async fn run(
+    outbox: &Outbox,
+    config: Config,
+    output: &Output,
+) -> Result<Outcome, Failed> {
+    let store = open::store(outbox.store.as_ref(), &config).await?;
+    let done = Box::pin(command(&store, &outbox.command, output)).await;
+    store.close().await;
+    done.map(|()| Outcome::Done)
+}
+
+async fn command(store: &Store, command: &OutboxCommand, output: &Output) -> Result<(), Failed> {
+    match command {
+        OutboxCommand::Enqueue => enqueue(store, std::io::stdin().lock(), output).await?,
+        OutboxCommand::List { state, limit } => {
+            let state = match state {
+                ListedState::Pending => MessageState::Pending,
+                ListedState::Dispatched => MessageState::Dispatched,
+                ListedState::Parked => MessageState::Parked,
+                ListedState::Cancelled => MessageState::Cancelled,
+            };
+            let mut messages = Box::pin(store.messages(state));
+            let mut left = limit.unwrap_or(usize::MAX);
+            while left > 0 && !output.has_ended() {
+                let Some(message) = messages.try_next().await? else { break };
+                output.json_line(&shown::Shown::of(&message));
+                left -= 1;
+            }
+        }
+        OutboxCommand::Reconcile { dry_run } => {
+            output.json_line(&store.reconcile(*dry_run).await?);
+        }
+        OutboxCommand::Sweep { dry_run, keep, limit } => {
+            let before = SystemClock::new().now().minus(*keep);
+            let sweep = Sweep {
+                done_before: before,
+                processed_before: before,
+                limit: *limit,
+                dry_run: *dry_run,
+            };
+            output.json_line(&store.sweep(sweep).await?);
+        }
+        OutboxCommand::ExtendTtl { by } => {
+            let extended = store.extend_ttl(*by).await?;
+            output.json_line(&json!({ "extended": extended }));
+        }
+        OutboxCommand::Reshard { shards } => {
+            let moved = store.reshard(*shards).await?;
+            output.json_line(&json!({ "shards": shards, "moved": moved }));
+        }
+    }
+    Ok(())
+}
+
+/// Stages the messages of the input, some at a time; what was staged before a wrong line stays so.
+async fn enqueue(store: &Store, input: impl Read, output: &Output) -> Result<(), Failed> {
+    let ports = Ports::system();
+    let mut input = BufReader::new(input);
+    let mut batch = Vec::new();
+    for number in 1_u64.. {
+        let text = match line_of(&mut input, number) {
+            Ok(text) => text,
+            Err(failed) => {
+                stage(store, std::mem::take(&mut batch), output).await?;
+                return Err(failed);
+            }
+        };
+        let Some(text) = text else { break };
+        if text.trim().is_empty() {
+            continue;
+        }
+        match line::message(&text, number, &ports) {
+            Ok(message) => batch.push(message),
+            Err(wrong) => {
+                stage(store, std::mem::take(&mut batch), output).await?;
+                return Err(wrong.into());
+            }
+        }
+        if batch.len() >= BATCH {
+            stage(store, std::mem::take(&mut batch), output).await?;
+        }
+    }
+    stage(store, batch, output).await
+}
+
+/// Stages messages and says of each what came of it; the first that was not staged ends the command.
+async fn stage(store: &Store, batch: Vec<Message>, output: &Output) -> Result<(), Failed> {
+    let ids: Vec<_> = batch.iter().map(|message| message.message_id.clone()).collect();
+    let mut failed = None;
+    for (message_id, outcome) in ids.into_iter().zip(store.enqueue_all(batch).await) {
+        match outcome {
+            Ok(outcome) => {
+                output.json_line(&json!({ "message_id": message_id, "outcome": outcome }));
+            }
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// The next line; `None` at the end.
+fn line_of(input: &mut impl BufRead, number: u64) -> Result<Option<String>, Failed> {
+    let mut bytes = Vec::new();
+    let read = input.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut bytes);
+    let count = read.map_err(Failed::system("read stdin", "send text"))?;
+    if count as u64 > LINE_BYTES_MAX {
+        return Err(InvalidLine::too_long(number, LINE_BYTES_MAX).into());
+    }
+    if count == 0 {
+        return Ok(None);
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| InvalidLine::not_text(number).into())
+}

@@ -1,0 +1,97 @@
+//! A line of input to a message.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use helenus::{ChannelId, Failure, Kind, Message, MessageId, Payload, Ports, Timestamp};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A line that is not a message.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} of the input {problem}")]
+pub(crate) struct InvalidLine {
+    line: u64,
+    problem: String,
+}
+
+impl InvalidLine {
+    pub(super) fn too_long(line: u64, limit: u64) -> Self {
+        InvalidLine { line, problem: format!("has more than {limit} bytes") }
+    }
+
+    pub(super) fn not_text(line: u64) -> Self {
+        InvalidLine { line, problem: "is not UTF-8".to_owned() }
+    }
+}
+
+impl Failure for InvalidLine {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "invalid"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let shape = "write each message as {\"channel_id\": \"orders\", \"message_type\": \
+                     \"order.placed\", \"payload\": {…}} on a line; lines before it are staged";
+        Some(shape.into())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    message_id: Option<MessageId>,
+    channel_id: ChannelId,
+    message_type: String,
+    payload: Option<Box<RawValue>>,
+    payload_base64: Option<String>,
+    content_type: Option<String>,
+    ordering_key: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    metadata: BTreeMap<String, String>,
+    correlation_id: Option<String>,
+    tenant_id: Option<String>,
+    occurred_at: Option<Timestamp>,
+    deliver_at: Option<Timestamp>,
+}
+
+/// The message on line number `line`.
+pub(super) fn message(text: &str, line: u64, ports: &Ports) -> Result<Message, InvalidLine> {
+    let wrong = |problem: String| InvalidLine { line, problem };
+    let read: Line =
+        serde_json::from_str(text).map_err(|error| wrong(format!("is not a message: {error}")))?;
+    let (usual, bytes) = match (read.payload, read.payload_base64) {
+        (Some(json), None) => (Payload::JSON, json.get().as_bytes().to_vec()),
+        (None, Some(coded)) => {
+            let bytes = STANDARD.decode(coded);
+            let bytes = bytes.map_err(|error| wrong(format!("has wrong base64: {error}")))?;
+            ("application/octet-stream", bytes)
+        }
+        _ => return Err(wrong("needs one of payload and payload_base64".to_owned())),
+    };
+    let content_type = read.content_type.unwrap_or_else(|| usual.to_owned());
+    let generate = || MessageId::generate(&*ports.clock, &*ports.random);
+    Ok(Message {
+        ordering_key: read.ordering_key,
+        correlation_id: read.correlation_id,
+        tenant_id: read.tenant_id,
+        deliver_at: read.deliver_at,
+        headers: read.headers,
+        metadata: read.metadata,
+        ..Message::new(
+            read.message_id.unwrap_or_else(generate),
+            read.channel_id,
+            read.message_type,
+            Payload { content_type, bytes },
+            read.occurred_at.unwrap_or_else(|| ports.clock.now()),
+        )
+    })
+}

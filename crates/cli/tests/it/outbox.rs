@@ -1,0 +1,101 @@
+//! `helenus outbox` and `helenus inbox`: JSON lines in and out, and how wrong input reads.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{fed, run};
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn outbox(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Vec<Value> {
+    let arguments = [["outbox", "--store", store].as_slice(), arguments].concat();
+    let (code, out, err) = fed(folder, &arguments, input);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{arguments:?}");
+    lines(&out)
+}
+
+/// What a user sees, on any store.
+fn tells_its_story(store: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let input = concat!(
+        r#"{"message_id": "m-1", "channel_id": "orders", "message_type": "order.placed", "#,
+        r#""payload": {"total": 1.50}, "ordering_key": "order-1", "headers": {"a": "ü"}, "#,
+        r#""correlation_id": "c", "tenant_id": "t"}"#,
+        "\n\n",
+        r#"{"channel_id": "orders", "message_type": "x", "payload_base64": "AP8="}"#,
+    );
+    let staged = outbox(folder, store, &["enqueue"], input);
+    assert_eq!(staged[0], json!({"message_id": "m-1", "outcome": "enqueued"}));
+    assert!(staged[1]["message_id"].is_string());
+    let first = input.lines().next().unwrap();
+    let again = outbox(folder, store, &["enqueue"], first);
+    assert_eq!(again, [json!({"message_id": "m-1", "outcome": "duplicate"})]);
+
+    let listed = outbox(folder, store, &["list", "--state", "pending"], "");
+    assert_eq!(listed.len(), 2);
+    let message = listed.iter().find(|message| message["message_id"] == "m-1").unwrap();
+    assert_eq!(message["payload"].to_string(), r#"{"total":1.50}"#);
+    assert_eq!((&message["headers"], &message["state"]), (&json!({"a": "ü"}), &json!("pending")));
+    assert_eq!(message["dispatch_attempt_count"], 0);
+    for state in ["dispatched", "parked", "cancelled"] {
+        assert_eq!(outbox(folder, store, &["list", "--state", state], ""), [""; 0]);
+    }
+    let none = json!({"examined": 0, "completed": 0, "dropped": 0, "cancelled": 0, "open": 0});
+    assert_eq!(outbox(folder, store, &["reconcile", "--dry-run"], ""), [none]);
+    let swept = outbox(folder, store, &["sweep", "--dry-run"], "");
+    assert_eq!(swept, [json!({"messages": 0, "receipts": 0, "holds": 0, "buckets": 0})]);
+    let extended = outbox(folder, store, &["extend-ttl", "--by", "24h"], "");
+    assert_eq!(extended, [json!({"extended": 0})]);
+    assert_eq!(outbox(folder, store, &["reshard", "--shards", "3"], "")[0]["shards"], 3);
+    assert_eq!(outbox(folder, store, &["list"], "").len(), 2);
+    let (code, out, err) = run(folder, &["inbox", "--store", store, "list"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "", ""));
+    let (code, _, err) = run(folder, &["--json", "inbox", "--store", store, "show", "m-1"]);
+    let error: Value = serde_json::from_str(&err).unwrap();
+    assert_eq!((code, &error["error"]["kind"]), (Some(1), &json!("not_found")));
+}
+
+#[test]
+fn a_file_tells_its_story() {
+    tells_its_story("sqlite:shop.db");
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn a_cluster_tells_its_story() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let keyspace = runtime.block_on(helenus_testkit::isolated::Keyspace::create());
+    tells_its_story(&keyspace.url());
+}
+
+#[test]
+fn wrong_input_says_which_line_and_stages_what_came_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = r#"{"message_id": "ok", "channel_id": "c", "message_type": "t", "payload": 1}"#;
+    for (line, words) in [
+        (r#"{"message_type": "t", "payload": 1}"#, "missing field `channel_id`"),
+        (r#"{"channel_id": "", "message_type": "t", "payload": 1}"#, "must not be empty"),
+        (
+            r#"{"message_id": "", "channel_id": "c", "message_type": "t", "payload": 1}"#,
+            "message id",
+        ),
+        (r#"{"channel_id": "c", "message_type": "t"}"#, "needs one of payload and payload_base64"),
+        (r#"{"channel_id": "c", "message_type": "t", "payload": 1, "x": 1}"#, "unknown field `x`"),
+        ("nonsense", "is not a message"),
+    ] {
+        let input = format!("{good}\n{line}\n");
+        let (code, out, err) = fed(dir.path(), &["outbox", "enqueue"], &input);
+        assert_eq!(code, Some(1), "{line}");
+        assert!(err.contains("line 2 of the input") && err.contains(words), "{err}");
+        assert_eq!(lines(&out)[0]["message_id"], "ok");
+    }
+    let other = good.replace("\"t\"", "\"other\"");
+    let (code, _, err) = fed(dir.path(), &["--json", "outbox", "enqueue"], &other);
+    let error: Value = serde_json::from_str(&err).unwrap();
+    assert_eq!((code, &error["error"]["kind"]), (Some(1), &json!("content_mismatch")));
+    assert_eq!(error["error"]["applied"], false);
+}

@@ -1,0 +1,70 @@
+//! The dispatch store's contract, kept by the modules beside this one.
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use helenus_model::Timestamp;
+use helenus_model::limits::DISPATCH_BATCH_MAX;
+use tokio::sync::watch;
+
+use super::{read, report, watermark};
+use crate::cassandra::CassandraStore;
+use crate::contract::{Backlog, Dispatch, Error, Identity, Pending, Report, Settled};
+
+/// Shards that are asked at the same time.
+const SHARDS_AT_ONCE: usize = 16;
+
+impl Dispatch for CassandraStore {
+    async fn identity(&self) -> Result<Identity, Error> {
+        Ok(self.messages().await?.identity())
+    }
+
+    async fn read_pending(&self, now: Timestamp, limit: usize) -> Result<Vec<Pending>, Error> {
+        let limit = limit.min(DISPATCH_BATCH_MAX);
+        let messages = self.messages().await?;
+        let work = (0..messages.shards())
+            .map(|shard| Box::pin(read::shard(messages, &self.ports, shard, now, limit)));
+        let found: Vec<Vec<_>> = stream::iter(work).buffered(SHARDS_AT_ONCE).try_collect().await?;
+        let mut due: Vec<_> = found.into_iter().flatten().collect();
+        due.sort_by_key(|(pending, seq)| (pending.eligible_at, *seq));
+        due.truncate(limit);
+        Ok(due.into_iter().map(|(pending, _)| pending).collect())
+    }
+
+    async fn read_shard(
+        &self,
+        shard: u16,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Pending>, Error> {
+        let messages = self.messages().await?;
+        let limit = limit.min(DISPATCH_BATCH_MAX);
+        let due = Box::pin(read::shard(messages, &self.ports, shard, now, limit)).await?;
+        Ok(due.into_iter().map(|(pending, _)| pending).collect())
+    }
+
+    async fn apply_reports(&self, reports: Vec<Report>) -> Result<Vec<Settled>, Error> {
+        let messages = self.messages().await?;
+        Ok(Box::pin(report::apply(messages, &self.ports, &reports)).await?)
+    }
+
+    async fn backlog(&self, now: Timestamp) -> Result<Backlog, Error> {
+        let messages = self.messages().await?;
+        let work = (0..messages.shards()).map(|shard| Box::pin(read::count(messages, shard, now)));
+        let counted: Vec<_> = stream::iter(work).buffered(SHARDS_AT_ONCE).try_collect().await?;
+        let unpublished = counted.iter().map(|(count, _)| count).sum();
+        let oldest = counted.iter().filter_map(|(_, first)| *first).min();
+        Ok(Backlog { unpublished, lag: oldest.map(|oldest| now.since(oldest)).unwrap_or_default() })
+    }
+
+    async fn watermark(&self, shard: u16, now: Timestamp) -> Result<Timestamp, Error> {
+        let messages = self.messages().await?;
+        let known = match messages.memory.watermark(shard) {
+            Some(known) => Some(known),
+            None => watermark::stored(messages, shard).await?,
+        };
+        Ok(known.unwrap_or(Timestamp::EPOCH).min(now))
+    }
+
+    fn wakeups(&self) -> watch::Receiver<u64> {
+        self.woken().subscribe()
+    }
+}
