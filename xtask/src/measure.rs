@@ -63,6 +63,18 @@ const PROOFS: &[Run] = &[
     Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
     Run { name: "relay", package: "helenus-relay", target: "proof::", services: KAFKA },
     Run {
+        name: "versions-readers",
+        package: "helenus-versions",
+        target: "proof_readers",
+        services: CASSANDRA,
+    },
+    Run {
+        name: "versions-kills",
+        package: "helenus-cli",
+        target: "proof_killed_publishers",
+        services: CASSANDRA,
+    },
+    Run {
         name: "segments-rows",
         package: "helenus-capture",
         target: "oracle_rows_of",

@@ -4,6 +4,7 @@ mod outbox;
 mod project;
 mod relay;
 mod topics;
+mod versions;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub(crate) use outbox::{Inbox, InboxCommand, ListedState, Outbox, OutboxCommand}
 pub(crate) use project::{Project, ProjectCommand};
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
+pub(crate) use versions::{PublishArguments, RecycleArguments, Versions, VersionsCommand};
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Relay(Relay),
     /// Look into topics
     Topics(Topics),
+    /// Publish data sets as versions of tables, switch between them, drop the old ones
+    Versions(Versions),
     /// Look into segments of a node's commit log, without the node
     Segments(Segments),
     /// Print a script that completes commands for a shell

@@ -12,3 +12,4 @@ pub(crate) mod relay;
 pub(crate) mod segments;
 pub(crate) mod shell;
 pub(crate) mod topics;
+pub(crate) mod versions;

@@ -27,6 +27,15 @@ pub(crate) use secret::Secret;
 pub(crate) use store::Store;
 pub(crate) use values::parse_duration;
 
+/// Who runs the command: user and machine, as far as the system says.
+pub(crate) fn who() -> String {
+    let user = std::env::var_os("USER").or_else(|| std::env::var_os("LOGNAME"));
+    let user =
+        user.map_or_else(|| "somebody".to_owned(), |user| user.to_string_lossy().into_owned());
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{user}@{}", host.trim())
+}
+
 /// Everything that can be configured; see [`template`] for what each key means.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -47,7 +47,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         | Command::Outbox(_)
         | Command::Relay(_)
         | Command::Segments(_)
-        | Command::Topics(_) => {}
+        | Command::Topics(_)
+        | Command::Versions(_) => {}
     }
     let config = config::load(arguments.config.as_deref());
     logging::start(arguments, config.as_ref().ok());
@@ -66,6 +67,9 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
             Command::Outbox(outbox) => commands::outbox::run(outbox, config?, output).await,
             Command::Inbox(inbox) => commands::inbox::run(inbox, config?, output).await,
             Command::Relay(relay) => Box::pin(commands::relay::run(relay, config?, output)).await,
+            Command::Versions(versions) => {
+                Box::pin(commands::versions::run(versions, config?, output)).await
+            }
             Command::Topics(topics) => commands::topics::run(topics, config?, output).await,
             // A broken configuration is the first thing a doctor should speak of.
             _ => Box::pin(commands::doctor::run(config, output)).await,

@@ -1,7 +1,7 @@
 //! From arguments and configuration to an open store or broker.
 
 use helenus::backend::{BrokerUrl, StoreUrl};
-use helenus::{Broker, Ports, Store};
+use helenus::{Broker, Ports, Store, Versions};
 
 use crate::config::Config;
 use crate::exit::Failed;
@@ -14,6 +14,18 @@ pub(crate) async fn store(named: Option<&StoreUrl>, config: &Config) -> Result<S
         None => config.store.url_with_login()?,
     };
     Ok(Store::open_with(&url, config.store.options(), Ports::system()).await?)
+}
+
+/// The same for versioned tables.
+pub(crate) async fn versions(
+    named: Option<&StoreUrl>,
+    config: &Config,
+) -> Result<Versions, Failed> {
+    let url = match named {
+        Some(url) => url.clone(),
+        None => config.store.url_with_login()?,
+    };
+    Ok(Box::pin(Versions::open_with(&url, config.store.options(), Ports::system())).await?)
 }
 
 /// The same for the broker; the embedded one is in the store.

@@ -70,3 +70,27 @@ pub mod scylla {
         }
     }
 }
+
+/// Versioned tables read through the driver, under the names readers use.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use helenus::interop::versions::{CassandraVersions, REFRESH, RoutedSession, Session};
+/// use helenus::Ports;
+///
+/// # async fn example(session: Arc<Session>) -> Result<(), Box<dyn std::error::Error>> {
+/// let versions = CassandraVersions::on(session, Default::default(), Ports::system()).await?;
+/// let routed = RoutedSession::new(versions, Some("shop".to_owned()), REFRESH).await?;
+/// let by_id = routed.prepare("SELECT score FROM features WHERE id = ?").await?;
+/// let rows = routed.execute_unpaged(&by_id, (7,)).await?; // of the version that is current
+/// # drop(rows);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "cassandra")]
+pub mod versions {
+    pub use helenus_store::cassandra::Session;
+    pub use helenus_versions::cassandra::{
+        CassandraVersions, Metrics, QueryError, REFRESH, RoutedSession, RoutedStatement, View,
+    };
+}

@@ -40,6 +40,8 @@ mod contracts;
 #[cfg(feature = "sqlite")]
 mod open;
 #[cfg(feature = "sqlite")]
+mod open_versions;
+#[cfg(feature = "sqlite")]
 mod retention;
 
 #[cfg(feature = "sqlite")]
@@ -65,6 +67,8 @@ pub use helenus_store::Ports;
 pub use open::NotYet;
 #[cfg(feature = "sqlite")]
 pub use open::{Store, StoreOpenError, StoreOptions, inspect};
+#[cfg(feature = "sqlite")]
+pub use open_versions::Versions;
 
 /// How a store uses a Cassandra cluster.
 #[cfg(feature = "cassandra")]
@@ -129,9 +133,18 @@ pub mod capture {
     pub use helenus_capture::*;
 }
 
-/// Versioned tables.
+/// Versioned tables: whole data sets published side by side, one of them read.
 pub mod versions {
-    pub use helenus_versions::*;
+    pub use helenus_versions::publish::{
+        CheckOptions, DryRun, Publish, PublishError, Published, SchemaFrom,
+    };
+    pub use helenus_versions::row::MappingOptions;
+    pub use helenus_versions::source::{Format, LocalFiles, ReadOptions, Storage};
+    pub use helenus_versions::{
+        Catalog, ChangeError, CheckResult, Heartbeat, LoadOptions, Progress, RecycleOptions,
+        Recycled, SchemaError, Snapshot, Status, TableName, TableSchema, TableVersion, Tables,
+        route,
+    };
 }
 
 /// The program in the README compiles.

@@ -15,7 +15,8 @@ use helenus_store::{Bounds, Ports};
 use tokio::sync::watch;
 
 /// All parts that share the file bring their tables, whichever of them is used.
-static COMPONENTS: [&Component; 2] = [&sqlite::COMPONENT, &embedded::COMPONENT];
+pub(crate) static COMPONENTS: [&Component; 3] =
+    [&sqlite::COMPONENT, &embedded::COMPONENT, &helenus_versions::sqlite::COMPONENT];
 
 /// Examines a store file, every page of it; creates and changes nothing.
 pub async fn inspect(path: impl AsRef<Path>) -> Result<Inspection, OpenError> {

@@ -217,11 +217,9 @@ impl Latencies {
         let counts: Vec<u64> =
             self.buckets.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let total: u64 = counts.iter().sum();
-        #[expect(clippy::cast_precision_loss, reason = "counts of requests")]
         let wanted = total as f64 * share;
         let mut seen = 0.0;
         for (bucket, count) in counts.iter().enumerate() {
-            #[expect(clippy::cast_precision_loss, reason = "counts of requests")]
             let (count, place) = (*count as f64, bucket as f64);
             seen += count;
             if count > 0.0 && seen >= wanted {

@@ -1,6 +1,11 @@
 //! The `helenus` command as a user meets it: what it prints, and how it ends.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and a proof prints what it found"
+)]
 
 #[cfg(feature = "service-tests")]
 mod browser;
@@ -13,6 +18,7 @@ mod outbox;
 mod project;
 mod relay;
 mod segments;
+mod versions;
 
 use std::io::Write;
 use std::path::Path;

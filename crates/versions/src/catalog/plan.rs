@@ -131,9 +131,10 @@ pub(crate) fn rollback(
     let mut rows = Vec::new();
     for version in snapshot.versions.iter().filter(|version| version.status == Status::Completed) {
         let excluded = rank(version) > rank(goal);
-        let changes = match version.run_id == goal.run_id {
-            true => version.excluded,
-            false => excluded && !version.excluded,
+        let changes = if version.run_id == goal.run_id {
+            version.excluded
+        } else {
+            excluded && !version.excluded
         };
         if changes {
             rows.push((TableVersion { excluded, ..version.clone() }, Some(Status::Completed)));

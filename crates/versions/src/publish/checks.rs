@@ -88,7 +88,6 @@ pub(super) fn evaluate(facts: &Facts, options: &CheckOptions) -> Vec<CheckResult
     checks
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of rows")]
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }

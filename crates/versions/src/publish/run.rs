@@ -163,7 +163,7 @@ impl<B: Catalog + Tables> Run<'_, B> {
         };
         let mut story = row.story.clone();
         match Box::pin(self.load(&target, &mut story, progress)).await {
-            Ok(fed) => Box::pin(self.finish(&target, story, fed)).await,
+            Ok(fed) => Box::pin(self.finish(&target, story, fed, progress)).await,
             Err(error) => {
                 story.failure = Some(told(&error));
                 if !matches!(error, PublishError::Fenced { .. }) {
@@ -252,6 +252,7 @@ impl<B: Catalog + Tables> Run<'_, B> {
         target: &Target,
         mut story: Story,
         fed: Fed,
+        progress: &Progress,
     ) -> Result<Published, PublishError> {
         let snapshot = self.backend.snapshot(&target.table).await?;
         let checks = &self.publish.checks;
@@ -263,8 +264,16 @@ impl<B: Catalog + Tables> Run<'_, B> {
             ..Facts::default()
         };
         if !stopped_early {
-            facts.counted = Some(self.backend.count(target).await?);
-            facts.read_back = Some(self.read_back(target, &fed.sample).await?);
+            let looking = async {
+                let counted = self.backend.count(target).await?;
+                Ok::<_, PublishError>((counted, self.read_back(target, &fed.sample).await?))
+            };
+            // Counting a large table takes longer than a publisher may be silent.
+            let (counted, read_back) = tokio::select! {
+                looked = looking => looked?,
+                lost = self.beat(story.clone(), progress) => return Err(lost),
+            };
+            (facts.counted, facts.read_back) = (Some(counted), Some(read_back));
         }
         story.rows = fed.read.rows;
         story.bad_rows = fed.read.bad;

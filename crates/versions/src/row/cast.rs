@@ -87,7 +87,10 @@ pub fn cast(field: &Field<'_>, ty: &CqlType, cells: &mut Vec<u8>) -> Result<(), 
         }
         Field::Text(text) => text_as(text, ty, cells),
         Field::Bool(truth) => match ty {
-            CqlType::Boolean => Ok(cells.push(u8::from(*truth))),
+            CqlType::Boolean => {
+                cells.push(u8::from(*truth));
+                Ok(())
+            }
             _ => text_as(if *truth { "true" } else { "false" }, ty, cells),
         },
         Field::Int(number) => int_as(*number, ty, cells),
@@ -125,7 +128,6 @@ fn int_as(number: i64, ty: &CqlType, cells: &mut Vec<u8>) -> Result<(), CastErro
     match ty {
         CqlType::BigInt => cells.extend(number.to_be_bytes()),
         CqlType::Timestamp => cells.extend(number.to_be_bytes()),
-        #[expect(clippy::cast_precision_loss, reason = "a float column asks for it")]
         CqlType::Double => cells.extend((number as f64).to_be_bytes()),
         _ => return scalar::write(&number.to_string(), ty, cells),
     }
@@ -212,7 +214,10 @@ fn json_as(json: &Json, ty: &CqlType, cells: &mut Vec<u8>) -> Result<(), CastErr
             scalar::write(&json.to_string(), ty, cells)
         }
         (_, Json::String(text)) => text_as(text, ty, cells),
-        (CqlType::Boolean, Json::Bool(truth)) => Ok(cells.push(u8::from(*truth))),
+        (CqlType::Boolean, Json::Bool(truth)) => {
+            cells.push(u8::from(*truth));
+            Ok(())
+        }
         (CqlType::Text, Json::Bool(_)) => scalar::write(&json.to_string(), ty, cells),
         // As it was written: a decimal keeps its digits.
         (_, Json::Number(number)) => match (number.as_i64(), number.as_f64()) {
