@@ -76,14 +76,12 @@ impl Inference {
             }
             columns.push(Column { name, ty: seen.ty(), is_static: false });
         }
-        let mut place = 0;
-        for name in key {
+        for (place, name) in key.iter().enumerate() {
             let rest = columns.iter().skip(place);
             let found = rest.clone().position(|column| column.name == name.to_ascii_lowercase());
             let found = found.ok_or_else(|| SchemaError::Key { column: name.as_str().into() })?;
             let column = columns.remove(place + found);
             columns.insert(place, column);
-            place += 1;
         }
         if columns.is_empty() {
             return Err(SchemaError::Key { column: "the first field".into() });

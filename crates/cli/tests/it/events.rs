@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Ended, fed, run};
+use super::{Ended, ended, fed, helenus, run};
 
 fn append(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Ended {
     let fixed = ["--json", "events", "--store", store, "append", "order-1", "--expect"];

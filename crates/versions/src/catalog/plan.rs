@@ -198,7 +198,7 @@ pub(crate) fn doomed(
     good.retain(|version| !version.excluded);
     good.sort_by_key(|version| std::cmp::Reverse(rank(version)));
     good.truncate(keep.max(1));
-    let oldest_kept = good.last().map(|version| rank(version));
+    let oldest_kept = good.last().map(&rank);
     let routed = snapshot.routed().map(|version| version.number);
     let mut doomed = Vec::new();
     for version in &snapshot.versions {

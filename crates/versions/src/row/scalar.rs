@@ -19,8 +19,10 @@ const DIGITS_MAX: usize = 1_000;
 pub(super) fn write(text: &str, ty: &CqlType, cells: &mut Vec<u8>) -> Result<(), CastError> {
     let trimmed = text.trim();
     let written = match ty {
-        CqlType::Text => Some(cells.extend(text.as_bytes())),
-        CqlType::Ascii => text.is_ascii().then(|| cells.extend(text.as_bytes())),
+        CqlType::Text | CqlType::Ascii => {
+            let is_taken = *ty == CqlType::Text || text.is_ascii();
+            is_taken.then(|| cells.extend(text.as_bytes()))
+        }
         CqlType::TinyInt => number::<i8>(trimmed).map(|n| cells.extend(n.to_be_bytes())),
         CqlType::SmallInt => number::<i16>(trimmed).map(|n| cells.extend(n.to_be_bytes())),
         CqlType::Int => number::<i32>(trimmed).map(|n| cells.extend(n.to_be_bytes())),
