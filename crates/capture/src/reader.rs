@@ -27,7 +27,7 @@ const SECTION_BYTES_MAX: usize = 512 << 20;
 pub struct ReadError {
     path: PathBuf,
     #[source]
-    source: Cause,
+    source: Box<Cause>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -42,13 +42,13 @@ impl ReadError {
     /// True if the file is not there: the node has removed it, or somebody else.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        matches!(&self.source, Cause::Io(error) if error.kind() == io::ErrorKind::NotFound)
+        matches!(&*self.source, Cause::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
 }
 
 impl Failure for ReadError {
     fn kind(&self) -> Kind {
-        match &self.source {
+        match &*self.source {
             Cause::Io(_) => Kind::Unavailable,
             Cause::Header(HeaderError::Checksum { .. }) => Kind::Corrupt,
             Cause::Header(_) => Kind::Invalid,
@@ -56,7 +56,7 @@ impl Failure for ReadError {
     }
 
     fn code(&self) -> &'static str {
-        match &self.source {
+        match &*self.source {
             Cause::Io(_) => "unreadable",
             Cause::Header(HeaderError::Encrypted { .. }) => "encrypted",
             Cause::Header(HeaderError::Checksum { .. }) => "header_checksum",
@@ -128,7 +128,7 @@ impl<'a> OpenSection<'a> {
 impl SegmentReader {
     /// Opens a segment at its first section.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let failed = |source: Cause| ReadError { path: path.to_owned(), source };
+        let failed = |source: Cause| ReadError { path: path.to_owned(), source: Box::new(source) };
         let file = File::open(path).map_err(|error| failed(error.into()))?;
         let mut head = Vec::new();
         fill(&file, 0, HEADER_BYTES_MAX, &mut head).map_err(|error| failed(error.into()))?;
@@ -226,7 +226,7 @@ impl SegmentReader {
     }
 
     fn failed(&self, error: io::Error) -> ReadError {
-        ReadError { path: self.path.clone(), source: error.into() }
+        ReadError { path: self.path.clone(), source: Box::new(error.into()) }
     }
 }
 

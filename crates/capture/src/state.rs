@@ -30,7 +30,7 @@ const SCHEMAS_MAX: usize = 32;
 pub struct StateError {
     path: PathBuf,
     #[source]
-    source: Cause,
+    source: Box<Cause>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ enum Cause {
 
 impl Failure for StateError {
     fn kind(&self) -> Kind {
-        match &self.source {
+        match &*self.source {
             Cause::Io(_) | Cause::InUse => Kind::Unavailable,
             Cause::Json(_) | Cause::Schema(_) => Kind::Corrupt,
             Cause::OtherNode(_) => Kind::Invalid,
@@ -57,7 +57,7 @@ impl Failure for StateError {
     }
 
     fn code(&self) -> &'static str {
-        match &self.source {
+        match &*self.source {
             Cause::Io(_) => "state_unusable",
             Cause::InUse => "state_in_use",
             Cause::Json(_) | Cause::Schema(_) => "state_corrupt",
@@ -66,7 +66,7 @@ impl Failure for StateError {
     }
 
     fn remedy(&self) -> Option<std::borrow::Cow<'static, str>> {
-        Some(std::borrow::Cow::from(match &self.source {
+        Some(std::borrow::Cow::from(match &*self.source {
             Cause::Io(_) => "let this user write there, and free some space",
             Cause::InUse => "stop the other agent, or give each its own capture.state",
             Cause::Json(_) | Cause::Schema(_) => {
@@ -103,7 +103,8 @@ struct Saved {
 impl State {
     /// Opens the folder, or makes it.
     pub fn open(folder: &Path, node: &str) -> Result<(Self, Option<Place>, Catalog), StateError> {
-        let failed = |source: Cause| StateError { path: folder.to_owned(), source };
+        let failed =
+            |source: Cause| StateError { path: folder.to_owned(), source: Box::new(source) };
         let io = |error: io::Error| failed(error.into());
         fs::create_dir_all(folder.join("quarantine")).map_err(io)?;
         let lock = File::create(folder.join("lock")).map_err(io)?;
@@ -236,7 +237,7 @@ impl State {
     }
 
     fn failed(&self, error: io::Error) -> StateError {
-        StateError { path: self.folder.clone(), source: error.into() }
+        StateError { path: self.folder.clone(), source: Box::new(error.into()) }
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) use versions::{PublishArguments, RecycleArguments, Versions, Versions
 
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
-#[command(name = "helenus", version, propagate_version = true)]
+#[command(name = "helenus", version)]
 #[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nothing to do.")]
 pub(crate) struct Arguments {
     /// Configuration file; helenus.toml in this folder if it is there
@@ -180,8 +180,6 @@ pub(crate) enum EventsCommand {
     /// Fill tables from the feed, see how far they are, and what could not be applied
     Project(Project),
     /// Show the newest snapshot of a stream; save, list or prune snapshots
-    // Its --version is the stream's.
-    #[command(disable_version_flag = true)]
     Snapshot(Snapshot),
     /// Move old events into the archive, where reads still find them, or delete them
     #[command(after_help = ARCHIVE_HELP)]

@@ -163,6 +163,11 @@ pub(super) fn is_denial(code: RDKafkaErrorCode) -> bool {
     )
 }
 
+/// Whether a partition is between two leaders.
+pub(super) fn is_without_leader(code: RDKafkaErrorCode) -> bool {
+    matches!(code, RDKafkaErrorCode::LeaderNotAvailable | RDKafkaErrorCode::NotLeaderForPartition)
+}
+
 /// Whether the same request may go through once the cluster is itself again.
 pub(super) fn is_passing(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode as Code;

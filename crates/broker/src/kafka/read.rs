@@ -12,7 +12,8 @@ use rdkafka::{Offset as At, TopicPartitionList};
 use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
-use super::error;
+use super::error::{self, code_of, is_without_leader};
+use super::topics::LOOK_AGAIN;
 use crate::contract::{Bounds, Error, Offset, Position, Record};
 
 /// Consumers that wait for the next read.
@@ -90,11 +91,19 @@ impl Reader {
         partition: i32,
     ) -> Result<Bounds, Error> {
         let timeout = clients.options.timeout;
-        let (start, end) = self
-            .consumer
-            .fetch_watermarks(topic, partition, timeout)
-            .map_err(|source| self.failed(clients, format!("read topic '{topic}'"), source))?;
-        Ok(Bounds { start: Offset(start), end: Offset(end) })
+        let deadline = Instant::now() + timeout;
+        loop {
+            let moving = match self.consumer.fetch_watermarks(topic, partition, timeout) {
+                Ok((start, end)) => return Ok(Bounds { start: Offset(start), end: Offset(end) }),
+                Err(source) => source,
+            };
+            // A partition that was just made, or whose broker went away, has a leader soon.
+            let is_moving = code_of(&moving).is_some_and(is_without_leader);
+            if !is_moving || Instant::now() >= deadline {
+                return Err(self.failed(clients, format!("read topic '{topic}'"), moving));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Records from `from` on, at most `limit`, as far as the partition reaches now.

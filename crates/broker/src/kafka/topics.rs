@@ -20,6 +20,8 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 const MISSING_FOR: Duration = Duration::from_millis(500);
 /// What a topic takes where the cluster does not say.
 const RECORD_BYTES: usize = 1_048_588;
+/// How long a cluster that makes topics by itself may take to show one.
+const MADE_WITHIN: Duration = Duration::from_secs(3);
 /// How often a topic that has just been made is looked for.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -64,8 +66,9 @@ pub(super) fn partitions(
     if topic.is_empty() {
         return Ok(None);
     }
-    let deadline = Instant::now() + clients.options.timeout;
-    let mut asked_to_create = clients.options.create_topics;
+    let begun = Instant::now();
+    let deadline = begun + clients.options.timeout;
+    let patience = if clients.options.create_topics { MADE_WITHIN } else { Duration::ZERO };
     loop {
         let metadata = reader.consumer.fetch_metadata(Some(topic), clients.options.timeout);
         let what = || format!("look for topic '{topic}'");
@@ -76,10 +79,8 @@ pub(super) fn partitions(
             (Some(found), None) if !found.partitions().is_empty() => return Ok(Some(count(found))),
             // It is being made.
             (_, Some(RDKafkaErrorCode::LeaderNotAvailable)) if Instant::now() < deadline => {}
-            // A cluster that makes topics by itself answers so the first time.
-            (_, Some(RDKafkaErrorCode::UnknownTopicOrPartition)) if asked_to_create => {
-                asked_to_create = false;
-            }
+            // A cluster that makes topics by itself answers so until it has.
+            (_, Some(RDKafkaErrorCode::UnknownTopicOrPartition)) if begun.elapsed() < patience => {}
             (None, _) | (_, None | Some(RDKafkaErrorCode::UnknownTopicOrPartition)) => {
                 return Ok(None);
             }

@@ -83,8 +83,8 @@ pub(crate) struct RecycleArguments {
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) keep: usize,
 
-    /// How long readers have to move on before a table is dropped
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    /// How long readers have to move on before a table is dropped; 0s where nobody reads
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = drain)]
     pub(crate) drain: Duration,
 
     /// Say what would be dropped, and drop nothing
@@ -233,6 +233,14 @@ fn moment(text: &str) -> Result<Timestamp, String> {
     text.parse()
         .or_else(|_| midnight.parse())
         .map_err(|_| format!("'{text}' is neither a day, nor a time, nor milliseconds since 1970"))
+}
+
+/// A duration as everywhere, or none at all.
+fn drain(text: &str) -> Result<Duration, String> {
+    if ["0", "0ms", "0s", "0m", "0h", "0d"].contains(&text.trim()) {
+        return Ok(Duration::ZERO);
+    }
+    parse_duration(text)
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {

@@ -235,7 +235,7 @@ pub(super) const SECTIONS: &[Section] = &[
             key(
                 "tables",
                 "[]",
-                "Tables to capture, as \"shop.*\" or \"shop.orders\"; all with cdc = true if none.",
+                "Tables to capture, as \"shop.*\" or \"shop.orders\"; all that have cdc on if none.",
             ),
             example(
                 "mask",
@@ -245,7 +245,7 @@ pub(super) const SECTIONS: &[Section] = &[
             example(
                 "mask_salt",
                 "{ file = \"/run/secrets/salt\" }",
-                "Where the salt of the hashes is: { file = \"PATH\" } or { env = \"NAME\" }.",
+                "The salt of the hashes, kept as a password is: in a file or in the environment.",
             ),
             key(
                 "read_ahead",

@@ -35,10 +35,11 @@ fn tells_its_story(store: &str) {
     let again = outbox(folder, store, &["enqueue"], first);
     assert_eq!(again, [json!({"message_id": "m-1", "outcome": "duplicate"})]);
 
-    let listed = outbox(folder, store, &["list", "--state", "pending"], "");
+    let (_, printed, _) = run(folder, &["outbox", "--store", store, "list", "--state", "pending"]);
+    assert!(printed.contains(r#""payload":{"total":1.50}"#), "digits are kept: {printed}");
+    let listed = lines(&printed);
     assert_eq!(listed.len(), 2);
     let message = listed.iter().find(|message| message["message_id"] == "m-1").unwrap();
-    assert_eq!(message["payload"].to_string(), r#"{"total":1.50}"#);
     assert_eq!((&message["headers"], &message["state"]), (&json!({"a": "ü"}), &json!("pending")));
     assert_eq!(message["dispatch_attempt_count"], 0);
     for state in ["dispatched", "parked", "cancelled"] {

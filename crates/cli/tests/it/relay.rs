@@ -2,34 +2,27 @@
 
 use std::path::Path;
 
-use helenus::store::Outbox;
-use helenus::{ChannelId, Message, MessageId, Payload, Ports, Store};
 use serde_json::{Value, json};
 
-use super::{helenus, run};
+use super::{fed, helenus, run};
 
-/// Stages messages as an application does.
-fn stage(folder: &Path, channel: &str, numbers: std::ops::Range<usize>) {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let url = format!("sqlite:{}", folder.join("shop.db").display());
-        let ports = Ports::system();
-        let store = Store::open(&url.parse().unwrap(), ports.clone()).await.unwrap();
-        for number in numbers {
-            let message = Message {
-                ordering_key: Some(format!("order-{}", number % 3)),
-                ..Message::new(
-                    MessageId::new(format!("{channel}-{number}")).unwrap(),
-                    ChannelId::new(channel).unwrap(),
-                    "order.placed",
-                    Payload::json(&json!({ "number": number })),
-                    ports.clock.now(),
-                )
-            };
-            store.enqueue(message).await.unwrap();
-        }
-        store.close().await;
+const FILE: &str = "sqlite:shop.db";
+
+/// Stages messages from the command line.
+fn stage(folder: &Path, store: &str, channel: &str, numbers: std::ops::Range<usize>) {
+    let lines = numbers.map(|number| {
+        let line = json!({
+            "message_id": format!("{channel}-{number}"),
+            "channel_id": channel,
+            "message_type": "order.placed",
+            "ordering_key": format!("order-{}", number % 3),
+            "payload": { "number": number },
+        });
+        format!("{line}\n")
     });
+    let input: String = lines.collect();
+    let (code, _, err) = fed(folder, &["outbox", "enqueue", "--store", store], &input);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
 }
 
 fn json_of(folder: &Path, arguments: &[&str]) -> Value {
@@ -51,12 +44,12 @@ fn error_of(folder: &Path, arguments: &[&str]) -> Value {
     document["error"].clone()
 }
 
-/// What a user sees, on any broker; topics begin with `prefix`.
-fn tells_its_story(broker: &str, prefix: &str) {
+/// What a user sees, on any store and broker; topics begin with `prefix`.
+fn tells_its_story(store: &str, broker: &str, prefix: &str) {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
-    let (orders, store) = (format!("{prefix}orders"), "sqlite:shop.db");
-    stage(folder, &orders, 0..30);
+    let orders = format!("{prefix}orders");
+    stage(folder, store, &orders, 0..30);
     let status = json_of(folder, &["relay", "status", "--store", store]);
     assert_eq!((&status["unpublished"], &status["shards"][3]["owner"]), (&json!(30), &Value::Null));
 
@@ -104,24 +97,37 @@ fn tells_its_story(broker: &str, prefix: &str) {
 
 #[test]
 fn messages_go_from_the_outbox_into_embedded_topics() {
-    tells_its_story("embedded:", "");
+    tells_its_story(FILE, "embedded:", "");
+}
+
+#[cfg(feature = "service-tests")]
+fn into_kafka(store: &str) {
+    let kafka = helenus_testkit::services::Registry::new().kafka().unwrap();
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+    tells_its_story(store, &format!("kafka://{kafka}"), &format!("cli.{now:x}."));
 }
 
 #[cfg(feature = "service-tests")]
 #[test]
-fn messages_go_from_the_outbox_into_kafka() {
-    let kafka = helenus_testkit::services::Registry::new().kafka().unwrap();
-    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
-    tells_its_story(&format!("kafka://{kafka}"), &format!("cli.{now:x}."));
+fn messages_go_from_a_file_into_kafka() {
+    into_kafka(FILE);
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn messages_go_from_a_cluster_into_kafka() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let keyspace = runtime.block_on(helenus_testkit::isolated::Keyspace::create());
+    into_kafka(&keyspace.url());
 }
 
 #[test]
 fn a_broker_that_is_not_there_is_told_and_nothing_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
-    stage(folder, "orders", 0..3);
+    stage(folder, FILE, "orders", 0..3);
     std::fs::write(folder.join("helenus.toml"), "[broker]\nrequest_timeout = \"2s\"\n").unwrap();
-    let (store, broker) = ("sqlite:shop.db", "kafka://127.0.0.1:1");
+    let (store, broker) = (FILE, "kafka://127.0.0.1:1");
     let words = ["relay", "run", "--store", store, "--broker", broker, "--until-empty"];
     let error = error_of(folder, &words);
     assert_eq!((&error["kind"], &error["applied"]), (&json!("unavailable"), &json!(false)));
@@ -135,11 +141,11 @@ fn a_broker_that_is_not_there_is_told_and_nothing_is_lost() {
 fn a_relay_that_is_asked_to_end_finishes_and_leaves_its_lanes() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
-    stage(folder, "orders", 0..30);
-    let words = ["--json", "relay", "run", "--store", "sqlite:shop.db"];
+    stage(folder, FILE, "orders", 0..30);
+    let words = ["--json", "relay", "run", "--store", FILE];
     let mut command = helenus(folder, &words);
     let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let status = || json_of(folder, &["relay", "status", "--store", "sqlite:shop.db"]);
+    let status = || json_of(folder, &["relay", "status", "--store", FILE]);
     while status()["unpublished"] != 0 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

@@ -75,20 +75,31 @@ fn a_day_of_features(store: &str, table: &str) {
     let (code, back) = shop.run(&["rollback", "--table", table]);
     assert_eq!((code, &back["routed"]), (Some(0), &"features_v2".into()), "{back}");
     assert_eq!(shop.names(), "two");
-    shop.run(&["include", "--table", table, "features_v5"]);
-    shop.run(&["pin", "--table", table, "features_v2"]);
+    let (code, included) = shop.run(&["include", "--table", table, "features_v5"]);
+    assert_eq!((code, &included["routed"]), (Some(0), &"features_v5".into()), "{included}");
+    let (code, pinned) = shop.run(&["pin", "--table", table, "features_v2"]);
+    assert_eq!((code, &pinned["pinned"]), (Some(0), &true.into()), "{pinned}");
     let (_, list) = shop.run(&["list", "--table", table]);
     let rows: Vec<&Value> = list.as_array().unwrap().iter().collect();
     assert_eq!(rows.len(), 5, "{list}");
     let second = rows.iter().find(|row| row["run_id"] == "run_2").unwrap();
-    assert_eq!((&second["pinned"], &second["routed"]), (&true.into(), &true.into()));
+    assert_eq!((&second["pinned"], &second["routed"]), (&true.into(), &true.into()), "{list}");
     assert_eq!(second["data_ts"], "1970-01-01T00:00:02Z");
-    shop.run(&["unpin", "--table", table]);
+    assert_eq!(shop.run(&["unpin", "--table", table]).0, Some(0));
     assert_eq!(shop.names(), "four");
     let recycle = ["recycle", "--table", table, "--keep", "1", "--drain", "0s"];
-    let (_, would) = shop.run(&[&recycle[..], &["--dry-run"]].concat());
+    let (code, would) = shop.run(&[&recycle[..], &["--dry-run"]].concat());
+    assert_eq!(code, Some(0), "{would}");
     let (code, gone) = shop.run(&recycle);
-    assert_eq!((code, gone.as_array().unwrap().len()), (Some(0), would.as_array().unwrap().len()));
+    assert_eq!(code, Some(0), "{gone}");
+    let names = |list: &Value| -> Vec<String> {
+        let mut names: Vec<String> =
+            list.as_array().unwrap().iter().map(|row| row["version_name"].to_string()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&gone), names(&would));
+    assert_eq!(names(&gone).len(), 4, "three old ones and the vetoed one: {gone}");
     assert_eq!(shop.names(), "four");
     let (_, shown) = shop.run(&["show", "--table", table]);
     assert_eq!((&shown["run_id"], &shown["rows"]), (&"run_4".into(), &2.into()), "{shown}");
@@ -164,6 +175,8 @@ fn wrong_arguments_end_with_2() {
         ["versions", "list", "--table", "features"].as_slice(),
         &["versions", "publish", "--table", "a.b", "--data-ts", "yesterday", "x.csv"],
         &["versions", "publish", "--table", "a.b", "--data-ts", "1", "--max-drop", "x", "x.csv"],
+        &["versions", "recycle", "--table", "a.b", "--drain", "soon"],
+        &["versions", "recycle", "--table", "a.b", "--drain", "0 readers"],
     ] {
         assert_eq!(run(dir.path(), arguments).0, Some(2), "{arguments:?}");
     }
@@ -217,7 +230,8 @@ fn survives_kills(store: &str, table: &str, kills: u64) {
         assert_eq!(found, expected, "as an undisturbed run gives it");
     }
     let recycle = ["recycle", "--table", table, "--keep", "1", "--drain", "0s"];
-    assert_eq!(shop.run(&recycle).0, Some(0));
+    let (code, gone) = shop.run(&recycle);
+    assert_eq!(code, Some(0), "{gone}");
     let (_, list) = shop.run(&["list", "--table", table]);
     let left = list.as_array().unwrap().iter().filter(|row| row["status"] != "DELETED").count();
     assert_eq!(left, 1, "{list}");

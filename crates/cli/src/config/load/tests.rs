@@ -72,8 +72,8 @@ fn an_unknown_key_is_refused_with_the_nearest_one() {
         "unknown key store.ur in HELENUS_STORE__UR; did you mean store.url?"
     );
     assert_eq!(
-        refused("", &[("HELENUS_BROKER__PASSWORD", "x")]),
-        "unknown key broker.password in HELENUS_BROKER__PASSWORD"
+        refused("", &[("HELENUS_LOG__PASSWORD", "x")]),
+        "unknown key log.password in HELENUS_LOG__PASSWORD"
     );
     assert_eq!(
         refused("", &[("HELENUS_STORE_URL", "x")]),
