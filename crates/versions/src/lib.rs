@@ -2,7 +2,7 @@
 //!
 //! * [`TableSchema`], [`infer`], [`row`]: what a table is and how records become its rows, pure;
 //! * [`source`]: where records come from;
-//! * [`Catalog`] and what changes it: [`rollback`], [`include`], [`pin`], [`unpin`];
+//! * [`Catalog`] and what changes it: [`rollback`], [`include()`], [`pin`], [`unpin`];
 //! * [`Tables`]: the tables that hold versions;
 //! * [`publish`], [`recycle`]: a version's way in and out;
 //! * [`route`]: the rule that picks the version readers get.

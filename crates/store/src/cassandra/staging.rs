@@ -4,9 +4,9 @@
 //!
 //! | way | returns | guarantee |
 //! |---|---|---|
-//! | [`CassandraStore::stage_beside`] | [`Atomic`] | message and entity are one mutation: both or neither |
-//! | [`CassandraStore::stage_conditional`] | [`AfterReconciliation`] | both or neither once reconciled, whatever the partitions |
-//! | [`CassandraStore::stage_in_bucket`] | [`Durable`] | the message is durable; it is **not** atomic with any other write |
+//! | [`stage_beside`](super::CassandraStore::stage_beside) | [`Atomic`] | message and entity are one mutation: both or neither |
+//! | [`stage_conditional`](super::CassandraStore::stage_conditional) | [`AfterReconciliation`] | both or neither once reconciled, whatever the partitions |
+//! | [`stage_in_bucket`](super::CassandraStore::stage_in_bucket) | [`Durable`] | the message is durable; it is **not** atomic with any other write |
 //! | [`crate::contract::Outbox::enqueue`] | [`crate::contract::Enqueued`] | durable and idempotent by message id |
 //!
 //! The first three leave a trace in the pending index or in their bucket before anything else, and

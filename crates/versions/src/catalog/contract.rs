@@ -24,7 +24,7 @@ pub trait Catalog: Send + Sync {
     fn tables(&self) -> impl Future<Output = Result<Vec<TableName>, BackendError>> + Send;
 
     /// Makes a change; `false` if the catalog is no longer what it was planned on. An error of kind
-    /// `OutcomeUnknown` leaves open which: [`super::change`] settles that.
+    /// `OutcomeUnknown` leaves open which: the functions that change it settle that.
     fn commit(
         &self,
         table: &TableName,
