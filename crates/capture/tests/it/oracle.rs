@@ -137,10 +137,11 @@ async fn work(session: &Session, tables: &[Table], statements: usize, seed: u64)
                 refused += 1;
             }
         }
-        assert!(refused * 5 < each, "{}: {refused} of {each} refused", table.name);
         refused
     });
-    refused.buffer_unordered(12).fold(0, async |sum, refused| sum + refused).await
+    let refused = refused.buffer_unordered(12).fold(0, async |sum, refused| sum + refused).await;
+    assert!(refused * 4 < statements, "{refused} of {statements} refused");
+    refused
 }
 
 async fn select(session: &Session, table: &str) -> Vec<String> {
