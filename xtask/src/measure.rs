@@ -42,7 +42,7 @@ const BENCHES: &[Run] = &[
     // Its node is its own, so that the processor time it prints is of this bench alone.
     Run { name: "events", package: "helenus-store", target: "events", services: &[] },
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
-    Run { name: "messaging", package: "helenus-relay", target: "messaging", services: KAFKA },
+    Run { name: "messaging", package: "helenus-relay", target: "messaging", services: BOTH },
 ];
 
 const PROOFS: &[Run] = &[
@@ -89,6 +89,7 @@ const PROOFS: &[Run] = &[
 ];
 const CASSANDRA: &[Service] = &[Service::Cassandra];
 const KAFKA: &[Service] = &[Service::Kafka];
+const BOTH: &[Service] = &[Service::Cassandra, Service::Kafka];
 
 const PROOF_SIZE_VARIABLE: &str = "HELENUS_PROOF";
 /// A proof prints its result on lines that start so.
