@@ -16,7 +16,7 @@ use super::{Begun, Envelope, Key, key_condition, key_values, quoted};
 use crate::cassandra::classify::{page_error, read_error, request_error};
 use crate::cassandra::read::row_error;
 use crate::cassandra::{CassandraStore, Error};
-use crate::contract::{EnqueueError, Outbox};
+use crate::contract::EnqueueError;
 
 /// An entity's outbox: `{entity}_outbox`, with the entity's own partition key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl CassandraStore {
         event_id: CqlTimeuuid,
         message: Message,
     ) -> Result<(), EnqueueError> {
-        self.enqueue(message).await?;
+        self.enqueue_begun(message).await?;
         let condition = key_condition(key)?;
         let mut values: Vec<CqlValue> = key_values(key).into_iter().map(CqlValue::Text).collect();
         values.push(CqlValue::Timeuuid(event_id));
