@@ -83,7 +83,9 @@ impl CassandraStore {
 /// Makes a message true that was cancelled.
 async fn revive(store: &CassandraStore, message: &Message) -> Result<Enqueued, EnqueueError> {
     let messages = store.messages().await?;
-    let staging = Staging::of(store, messages, message);
+    let mut staging = Staging::of(store, messages, message);
+    // The attempt that was refused has dropped its index row, perhaps from the same place.
+    staging.written = staging.written.saturating_add(1);
     put_pending(messages, &staging).await?;
     let statement = &messages.statements.revive;
     let sent = send(&messages.session, "stage a message", statement, staging.values()).await?;
@@ -121,6 +123,8 @@ struct Staging<'a> {
     stamp: Stamp,
     shard: u16,
     due: Timestamp,
+    /// The time the index row is written with.
+    written: i64,
 }
 
 impl<'a> Staging<'a> {
@@ -133,6 +137,7 @@ impl<'a> Staging<'a> {
             stamp,
             shard: shard(token, messages.shards()),
             due: message.deliver_at.unwrap_or(stamp.at),
+            written: stamp.at.as_micros(),
         }
     }
 
@@ -175,7 +180,7 @@ async fn put_pending(messages: &Messages, staging: &Staging<'_>) -> Result<(), E
         eligible_at_utc: time(staging.due),
         kind: "message",
         detail: MaybeUnset::Unset,
-        written: staging.stamp.at.as_micros(),
+        written: staging.written,
     };
     let statement = &messages.statements.put_pending;
     let put = write(&messages.session, "stage a message", statement, values).await;
@@ -249,7 +254,7 @@ fn own_row(staging: &Staging<'_>) -> Drop {
         shard: staging.shard,
         due_ms: staging.due.as_millis(),
         message_id: staging.message.message_id.to_string(),
-        written: staging.stamp.at.as_micros(),
+        written: staging.written,
     }
 }
 

@@ -176,6 +176,9 @@ impl CassandraStore {
     }
 }
 
+/// Columns of a table: name, kind, place in its kind.
+type Described = Vec<(String, String, i32)>;
+
 impl CassandraStore {
     /// The outboxes of entities that there are, with their partition keys: tables that have the name and
     /// the columns of one, in any keyspace.
@@ -190,7 +193,7 @@ impl CassandraStore {
         let asked = Box::pin(session.query_unpaged(cql, ())).await;
         let rows = asked.map_err(read_error)?.into_rows_result();
         let rows = rows.map_err(|error| damaged(&error))?;
-        let mut tables: BTreeMap<(String, String), Vec<(String, String, i32)>> = BTreeMap::new();
+        let mut tables: BTreeMap<(String, String), Described> = BTreeMap::new();
         for row in rows.rows::<Column>().map_err(|error| damaged(&error))? {
             let (keyspace, table, column, kind, position) = row.map_err(|error| damaged(&error))?;
             if table.ends_with("_outbox") {
