@@ -127,6 +127,10 @@ impl CassandraStore {
         self.shared.names.table(name)
     }
 
+    pub(super) fn keyspace(&self) -> &str {
+        &self.shared.names.keyspace
+    }
+
     /// How long buckets are kept, and how far back they are looked at.
     pub(super) fn bucket_options(&self) -> (Duration, Duration) {
         (self.shared.options.bucket_ttl, self.shared.options.bucket_look_back)

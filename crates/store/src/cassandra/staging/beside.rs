@@ -180,35 +180,35 @@ impl CassandraStore {
 type Described = Vec<(String, String, i32)>;
 
 impl CassandraStore {
-    /// The outboxes of entities that there are, with their partition keys: tables that have the name and
-    /// the columns of one, in any keyspace.
+    /// The outboxes of entities in the store's keyspace, with their partition keys: tables that have the
+    /// name and the columns of one. Whose those of other keyspaces are, nobody can tell.
     pub(in crate::cassandra) async fn entity_outboxes(
         &self,
     ) -> Result<Vec<(String, Vec<String>)>, Error> {
-        type Column = (String, String, String, String, i32);
-        let cql = "SELECT keyspace_name, table_name, column_name, kind, position
-             FROM system_schema.columns";
+        type Column = (String, String, String, i32);
+        let cql = "SELECT table_name, column_name, kind, position FROM system_schema.columns
+             WHERE keyspace_name = ?";
         let session = &self.link().await?.session;
         let damaged = |error: &dyn std::fmt::Display| Error::corrupt(error.to_string());
-        let asked = Box::pin(session.query_unpaged(cql, ())).await;
+        let asked = Box::pin(session.query_unpaged(cql, (self.keyspace(),))).await;
         let rows = asked.map_err(read_error)?.into_rows_result();
         let rows = rows.map_err(|error| damaged(&error))?;
-        let mut tables: BTreeMap<(String, String), Described> = BTreeMap::new();
+        let mut tables: BTreeMap<String, Described> = BTreeMap::new();
         for row in rows.rows::<Column>().map_err(|error| damaged(&error))? {
-            let (keyspace, table, column, kind, position) = row.map_err(|error| damaged(&error))?;
+            let (table, column, kind, position) = row.map_err(|error| damaged(&error))?;
             if table.ends_with("_outbox") {
-                tables.entry((keyspace, table)).or_default().push((column, kind, position));
+                tables.entry(table).or_default().push((column, kind, position));
             }
         }
         let mut outboxes = Vec::new();
-        for ((keyspace, table), columns) in tables {
+        for (table, columns) in tables {
             let is_ours = ["event_id", "event_payload", "published", "message_json"]
                 .iter()
                 .all(|wanted| columns.iter().any(|(column, ..)| column == wanted));
             let mut key: Vec<_> =
                 columns.into_iter().filter(|(_, kind, _)| kind == "partition_key").collect();
             key.sort_by_key(|(.., position)| *position);
-            if let (true, Ok(table)) = (is_ours, quoted(&format!("{keyspace}.{table}"))) {
+            if let (true, Ok(table)) = (is_ours, quoted(&format!("{}.{table}", self.keyspace()))) {
                 outboxes.push((table, key.into_iter().map(|(column, ..)| column).collect()));
             }
         }
