@@ -1,5 +1,6 @@
 //! `helenus versions`: publish data sets, switch between them, drop the old ones.
 
+mod progress;
 mod publish;
 mod shown;
 

@@ -93,7 +93,16 @@ impl Tables for CassandraVersions {
         Ok(Some(cells))
     }
 
-    async fn drop_table(&self, table: &TableName, version_name: &str) -> Result<(), BackendError> {
+    async fn drop_table(
+        &self,
+        table: &TableName,
+        version_name: &str,
+        run_id: &str,
+    ) -> Result<(), BackendError> {
+        let comment = self.shared.comment(table.keyspace(), version_name).await?;
+        if comment.is_none_or(|(comment, _)| comment != self.shared.names.mark(run_id)) {
+            return Ok(());
+        }
         let (keyspace, name) = (quote(table.keyspace()), quote(version_name));
         let drop = format!("DROP TABLE IF EXISTS {keyspace}.{name}");
         Ok(Box::pin(change_schema(&self.shared.session, drop)).await?)
