@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::checks::{Facts, evaluate};
 use super::feed::{Fed, feed};
-use super::schema::{blocking, schema};
+use super::schema::{blocking, has_checked_columns, schema};
 use super::{DryRun, Publish, PublishError, Published};
 use crate::catalog::change::{Step, change};
 use crate::catalog::{
@@ -27,6 +27,9 @@ const AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Chunks read ahead of the writes.
 const CHUNKS_AHEAD: usize = 4;
+
+/// The pause before a step is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Keys that are read back at once.
 const FETCHED_AT_ONCE: usize = 16;
@@ -162,6 +165,7 @@ impl<B: Catalog + Tables> Run<'_, B> {
         progress: &Progress,
     ) -> Result<Published, PublishError> {
         let schema = Arc::new(TableSchema::parse(&row.story.schema)?);
+        has_checked_columns(&schema, self.publish)?;
         let target = Target {
             table: self.publish.table.clone(),
             version_name: row.version_name.clone(),
@@ -270,18 +274,19 @@ impl<B: Catalog + Tables> Run<'_, B> {
         progress: &Progress,
     ) -> Result<Published, PublishError> {
         progress.loaded();
-        let snapshot = self.backend.snapshot(&target.table).await?;
+        let snapshot = self.snapshot().await?;
         let checks = &self.publish.checks;
         let stopped_early = fed.read.bad > checks.max_bad_rows && !self.publish.force;
         let mut facts = Facts {
             read: fed.read,
+            stopped_early,
             null_rates: fed.null_rates.clone(),
             previous_rows: snapshot.routed().map(|row| row.story.rows),
             ..Facts::default()
         };
         if !stopped_early {
             let looking = async {
-                let counted = self.backend.count(target).await?;
+                let counted = self.patiently(|| self.backend.count(target)).await?;
                 Ok::<_, PublishError>((counted, self.read_back(target, &fed.sample).await?))
             };
             // Counting a large table takes longer than a publisher may be silent.
@@ -302,20 +307,45 @@ impl<B: Catalog + Tables> Run<'_, B> {
         if !vetoed.is_empty() && !self.publish.force {
             story.failure = Some(format!("vetoed by {}", vetoed.join(", ")));
             let row = self.record_failure(story).await?.ok_or_else(|| self.fenced())?;
-            return Ok(self.told(&row, self.backend.snapshot(&target.table).await?));
+            return Ok(self.told(&row, self.snapshot().await?));
         }
         if target.data_ts > self.ports.clock.now().plus(AHEAD_MAX) {
             vetoed.push("data_ts".to_owned());
         }
         story.forced =
             (!vetoed.is_empty()).then(|| Forced { by: self.publish.who.clone(), checks: vetoed });
-        let completed = self
-            .change(|snapshot| catalog::complete(snapshot, &target.run_id, self.publisher, story));
-        let Some(row) = completed.await? else {
+        let complete = |now: &_| catalog::complete(now, &target.run_id, self.publisher, story);
+        // A change that is asked for again finds that it has been made.
+        let Some(row) = self.patiently(|| self.change(&complete)).await? else {
             self.clean_up(target).await;
             return Err(self.fenced());
         };
-        Ok(self.told(&row, self.backend.snapshot(&target.table).await?))
+        Ok(self.told(&row, self.snapshot().await?))
+    }
+
+    async fn snapshot(&self) -> Result<Snapshot, BackendError> {
+        self.patiently(|| self.backend.snapshot(&self.publish.table)).await
+    }
+
+    /// Tries again what a node that was lost, or is overloaded, has not done: everything is loaded by
+    /// now, and must not be for nothing.
+    async fn patiently<T, E: Failure, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl Fn() -> W,
+    ) -> Result<T, E> {
+        let began = self.ports.clock.elapsed();
+        loop {
+            let error = match work().await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let tried = self.ports.clock.elapsed().saturating_sub(began);
+            if !error.is_retryable() || tried > self.publish.load.give_up_after {
+                return Err(error);
+            }
+            tracing::warn!(%error, "tried again");
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Reads the sample back; how many keys there were, and how many were not as written.
@@ -325,7 +355,7 @@ impl<B: Catalog + Tables> Run<'_, B> {
         sample: &[(Vec<u8>, Vec<u8>)],
     ) -> Result<(usize, usize), BackendError> {
         let looks = stream::iter(sample).map(|(key, expected)| async move {
-            let found = self.backend.fetch(target, key).await?;
+            let found = self.patiently(|| self.backend.fetch(target, key)).await?;
             Ok::<bool, BackendError>(found.as_ref() != Some(expected))
         });
         let wrong = looks.buffer_unordered(FETCHED_AT_ONCE).try_filter(|wrong| ready(*wrong));

@@ -6,10 +6,33 @@ use super::feed::infer;
 use super::{Publish, PublishError, SchemaFrom};
 use crate::TableSchema;
 use crate::catalog::{Snapshot, Status};
+use crate::row::MappingError;
 use crate::source::{Input, SourceError, Standard};
 
-/// The schema as the run asks for it.
+/// The schema as the run asks for it, with every column that its checks name.
 pub(super) async fn schema(
+    publish: &Arc<Publish>,
+    input: &mut Input,
+    snapshot: &Snapshot,
+) -> Result<TableSchema, PublishError> {
+    let schema = found(publish, input, snapshot).await?;
+    has_checked_columns(&schema, publish)?;
+    Ok(schema)
+}
+
+/// A check of a column that is not there would hold whatever is loaded.
+pub(super) fn has_checked_columns(
+    schema: &TableSchema,
+    publish: &Publish,
+) -> Result<(), PublishError> {
+    let missing = publish.checks.max_nulls.keys().find(|name| schema.place(name).is_none());
+    missing.map_or(Ok(()), |name| {
+        let (name, what) = (name.as_str().into(), "column");
+        Err(Box::new(MappingError::Unknown { option: "--max-nulls", name, what }).into())
+    })
+}
+
+async fn found(
     publish: &Arc<Publish>,
     input: &mut Input,
     snapshot: &Snapshot,

@@ -26,6 +26,11 @@ pub(super) async fn run(
         checks(&dry.checks, output);
         return Ok(outcome(&dry.checks));
     }
+    if let Some(run_id) = &arguments.resume
+        && store.snapshot(&run.table).await?.run(run_id).is_none()
+    {
+        output.line(format!("there is no run {run_id} yet: it begins now"));
+    }
     let progress = Progress::default();
     let (run_id, table, keep) = (run.run_id.clone(), run.table.clone(), arguments.keep);
     let ports = Ports::system();
@@ -86,6 +91,11 @@ fn told(published: &Published, progress: &Progress, arguments: &PublishArguments
     output.line(format!("{} is {}{routed}", published.version_name, published.status));
     if let Some(note) = &published.note {
         output.line(note);
+    }
+    if published.status != Status::Completed {
+        output.line(
+            "publish what is mended as a new run, or the same with --force; this one is recycled",
+        );
     }
 }
 

@@ -48,7 +48,7 @@ where
     let (_, text) = code(mapped(&both[1..], true)).await;
     assert!(text.contains("no field for key column id"), "{text}");
     let (_, text) = code(mapped(&[both[0], ("socre", "points")], true)).await;
-    assert!(text.contains("'socre', which is no column"), "{text}");
+    assert!(text.contains("--map names 'socre', which is no column"), "{text}");
     let (_, text) = code(mapped(&[("id", "usr")], true)).await;
     assert!(text.contains("'usr', which is no field"), "{text}");
     let published = fixture.publish(mapped(&both, true)).await;
@@ -71,6 +71,12 @@ where
     assert_eq!((vetoed.status, vetoes(&vetoed)), (Status::Pending, vec!["null_rate"]));
     let detail = &vetoed.checks.iter().find(|check| !check.ok).unwrap().detail;
     assert_eq!(detail, "50.0 % of name is null, 49.0 % allowed");
+    let max_nulls = BTreeMap::from([("nmae".to_owned(), 0.1)]);
+    let checks = CheckOptions { max_nulls, ..CheckOptions::default() };
+    let wrong = Publish { checks, ..fixture.run("wrong", 1, path.clone()) };
+    let error = publish(&fixture.backend, &fixture.ports, wrong, &Progress::default()).await;
+    let error = error.unwrap_err().to_string();
+    assert_eq!(error, "--max-nulls names 'nmae', which is no column");
     let published = fixture.publish(run("lenient", 0.5)).await;
     assert_eq!((published.status, vetoes(&published)), (Status::Completed, vec![]));
     let rates = fixture.backend.snapshot(&fixture.table).await.unwrap();
@@ -92,6 +98,7 @@ where
     let told: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
     assert_eq!((&told["line"], &told["reason"]), (&2.into(), &"field 2 is not UTF-8 text".into()));
+    assert_eq!(told["record"], "1,J\u{fffd}rgen,1", "as it stands in the file");
 }
 
 pub(super) async fn a_key_that_comes_twice_vetoes<B>(fixture: &Fixture<B>)
