@@ -92,6 +92,31 @@ async fn a_hot_stream_gives_each_its_own_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_operation_sent_many_times_at_once_is_applied_once() {
+    let keyspace = Keyspace::new();
+    let store = keyspace.store(Options::default(), Ports::system());
+    let mut owners = BTreeMap::new();
+    for _ in 0..5 {
+        let (twin, other) = (request(2), request(1));
+        let rival = Append { operation_id: other.operation_id, ..request(3) };
+        let sent = [request(1), twin.clone(), other, twin.clone(), rival, twin.clone(), twin];
+        let (mut mismatches, mut known) = (0, 0);
+        for (request, outcome) in together(&store, sent.to_vec()).await {
+            match outcome {
+                Ok(Appended::Applied { first, last }) => {
+                    owned(&mut owners, &request, first.as_i64(), last.as_i64());
+                }
+                Ok(Appended::AlreadyApplied { .. }) => known += 1,
+                Err(AppendError::OperationMismatch { .. }) => mismatches += 1,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        assert_eq!((known, mismatches), (3, 1));
+    }
+    assert_eq!(stored(&store).await, owners);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_to_a_group_is_resolved_for_each() {
     for mode in [Mode::DropAnswers, Mode::DropRequests, Mode::CutAfterRequest] {
         let keyspace = Keyspace::new();
