@@ -92,6 +92,11 @@ fn told(published: &Published, progress: &Progress, arguments: &PublishArguments
     if let Some(note) = &published.note {
         output.line(note);
     }
+    let vetoes = published.checks.iter().filter(|check| !check.ok);
+    let vetoes: Vec<&str> = vetoes.map(|check| check.name.as_str()).collect();
+    if published.status == Status::Completed && !vetoes.is_empty() {
+        output.line(format!("forced over {}, which is recorded", vetoes.join(", ")));
+    }
     if published.status != Status::Completed {
         output.line(
             "publish what is mended as a new run, or the same with --force; this one is recycled",
