@@ -189,9 +189,12 @@ fn report(run: &Run, results: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The commit, marked when the tree differs from it.
+/// The commit, marked when the tree differs from it in more than the report of the proofs before.
 fn revision() -> anyhow::Result<String> {
-    output_of("git", &["describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"])
+    let commit = output_of("git", &["rev-parse", "--short=10", "HEAD"])?;
+    let others = format!(":(exclude){REPORT}");
+    let changes = output_of("git", &["status", "--porcelain", "-uno", "--", ".", &others])?;
+    Ok(if changes.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
 /// Processor and cores: no number means anything without them.
