@@ -43,6 +43,8 @@ const BENCHES: &[Run] = &[
     Run { name: "events", package: "helenus-store", target: "events", services: &[] },
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
     Run { name: "messaging", package: "helenus-relay", target: "messaging", services: KAFKA },
+    // Its node is its own, as that of the events.
+    Run { name: "versions", package: "helenus-versions", target: "versions", services: &[] },
 ];
 
 const PROOFS: &[Run] = &[
@@ -73,6 +75,12 @@ const PROOFS: &[Run] = &[
         package: "helenus-cli",
         target: "proof_killed_publishers",
         services: CASSANDRA,
+    },
+    Run {
+        name: "versions-node-lost",
+        package: "helenus-versions",
+        target: "proof_a_lost_node",
+        services: &[],
     },
     Run {
         name: "segments-rows",

@@ -9,10 +9,10 @@ use helenus_model::{Expected, Failure, NewEvent, OperationId, Payload, StreamId}
 use helenus_store::Ports;
 use helenus_store::cassandra::{CassandraStore, Options};
 use helenus_store::contract::{Append, AppendError, Appended, EventStore, ReadEvents, Resolved};
+use helenus_testkit::gate::{Gate, Kind};
 use tokio::task::JoinSet;
 
 use crate::cassandra::Keyspace;
-use crate::gate::{Gate, Kind};
 use crate::proxy::{Mode, Proxy};
 
 fn hot() -> StreamId {
