@@ -18,7 +18,7 @@ use super::{helenus, run};
 
 const TOPIC: &str = "shop.orders";
 
-fn start(folder: &Path) -> Child {
+pub(crate) fn start(folder: &Path) -> Child {
     let mut command = helenus(folder, &["capture", "run"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
@@ -35,7 +35,7 @@ async fn insert(session: &Session, ids: std::ops::Range<i32>) {
 }
 
 /// Every event in the topic.
-async fn events(broker: &Broker, topic: &str) -> Vec<Value> {
+pub(crate) async fn events(broker: &Broker, topic: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let topics = broker.topics().await.unwrap();
     let Some(known) = topics.iter().find(|known| known.name == topic) else { return found };
@@ -54,7 +54,7 @@ async fn events(broker: &Broker, topic: &str) -> Vec<Value> {
 }
 
 /// Waits until the topic holds what `is_there` looks for.
-async fn until(broker: &Broker, topic: &str, is_there: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+pub(crate) async fn until(broker: &Broker, topic: &str, is_there: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     for _ in 0..600 {
         let found = events(broker, topic).await;
         if is_there(&found) {

@@ -17,6 +17,8 @@ mod events;
 mod outbox;
 mod project;
 mod relay;
+#[cfg(feature = "service-tests")]
+mod replicas;
 mod segments;
 mod versions;
 

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use super::start::Plan;
 use super::{Context, Error, Result, Service, java, maven};
 
-const LOGBACK: &str = "\
+pub(super) const LOGBACK: &str = "\
 <configuration>
   <appender name=\"STDOUT\" class=\"ch.qos.logback.core.ConsoleAppender\">
     <encoder><pattern>%date{ISO8601} %-5level [%thread] %logger{0} - %msg%n</pattern></encoder>
@@ -83,6 +83,11 @@ pub(super) fn prepare(plan: &Plan<'_>) -> Result<Vec<OsString>> {
         command.push(word.into());
     }
     Ok(command)
+}
+
+/// What a Java 17 program needs that has Cassandra's classes in it.
+pub(super) fn java_flags() -> impl Iterator<Item = &'static str> {
+    jvm::flags(Service::Cassandra)
 }
 
 /// Runs `nodetool` against the node and returns what it printed.
