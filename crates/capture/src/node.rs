@@ -139,6 +139,31 @@ pub struct Settings {
     pub sync_period: Option<String>,
 }
 
+impl Settings {
+    /// Whether the node's log can be had from this folder, as far as the two can be compared here.
+    fn fits(&self, cdc_raw: &Path) -> Result<(), NodeError> {
+        let device = |path: &Path| std::fs::metadata(path).ok().map(|folder| folder.dev());
+        let inode =
+            |path: &Path| std::fs::metadata(path).ok().map(|folder| (folder.dev(), folder.ino()));
+        // A container may show the node's folders under other names: only what is seen is compared.
+        if let Some(actual) = &self.cdc_raw
+            && let (Some(theirs), Some(ours)) = (inode(Path::new(actual)), inode(cdc_raw))
+            && theirs != ours
+        {
+            let configured = cdc_raw.display().to_string();
+            return Err(NodeError::OtherFolder { actual: actual.clone(), configured });
+        }
+        if let Some(commitlog) = &self.commitlog
+            && let (Some(log), Some(raw)) = (device(Path::new(commitlog)), device(cdc_raw))
+            && log != raw
+        {
+            let cdc_raw = cdc_raw.display().to_string();
+            return Err(NodeError::OtherFileSystem { cdc_raw, commitlog: commitlog.clone() });
+        }
+        Ok(())
+    }
+}
+
 impl Node {
     /// The node at `endpoint`; nothing is asked yet.
     #[must_use]
@@ -190,24 +215,7 @@ impl Node {
         if !settings.cdc_enabled {
             return Err(NodeError::CdcOff { url: self.endpoint.to_string() });
         }
-        let device = |path: &Path| std::fs::metadata(path).ok().map(|folder| folder.dev());
-        let inode =
-            |path: &Path| std::fs::metadata(path).ok().map(|folder| (folder.dev(), folder.ino()));
-        // A container may show the node's folders under other names: only what is seen is compared.
-        if let Some(actual) = &settings.cdc_raw
-            && let (Some(theirs), Some(ours)) = (inode(Path::new(actual)), inode(cdc_raw))
-            && theirs != ours
-        {
-            let configured = cdc_raw.display().to_string();
-            return Err(NodeError::OtherFolder { actual: actual.clone(), configured });
-        }
-        if let Some(commitlog) = &settings.commitlog
-            && let (Some(log), Some(raw)) = (device(Path::new(commitlog)), device(cdc_raw))
-            && log != raw
-        {
-            let cdc_raw = cdc_raw.display().to_string();
-            return Err(NodeError::OtherFileSystem { cdc_raw, commitlog: commitlog.clone() });
-        }
+        settings.fits(cdc_raw)?;
         Ok(settings)
     }
 
@@ -301,5 +309,43 @@ impl SchemaSource for Node {
 
     async fn total_space(&self) -> Option<u64> {
         Box::pin(self.settings()).await.ok()?.total_space
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(cdc_raw: Option<&Path>, commitlog: Option<&Path>) -> Settings {
+        let text = |path: &Path| path.display().to_string();
+        let (cdc_raw, commitlog) = (cdc_raw.map(text), commitlog.map(text));
+        Settings { cdc_enabled: true, cdc_raw, commitlog, total_space: None, sync_period: None }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_the_node_s_or_on_another_file_system_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (raw, log) = (dir.path().join("cdc_raw"), dir.path().join("commitlog"));
+        let other = dir.path().join("other");
+        for folder in [&raw, &log, &other] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        assert!(settings(Some(&raw), Some(&log)).fits(&raw).is_ok());
+        let error = settings(Some(&raw), Some(&log)).fits(&other).unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("other_folder", Kind::Invalid));
+        // The kernel's own files are never where a log is.
+        let proc = Path::new("/proc");
+        let error = settings(Some(&raw), Some(proc)).fits(&raw).unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("other_file_system", Kind::Invalid));
+        assert!(error.to_string().contains("/proc") && error.remedy().is_some(), "{error}");
+        // What a container does not show is not compared.
+        let hidden = dir.path().join("hidden");
+        assert!(settings(Some(&hidden), Some(&hidden)).fits(&raw).is_ok());
+        assert!(settings(None, None).fits(&raw).is_ok());
+    }
+
+    #[test]
+    fn errors_are_small() {
+        assert!(size_of::<NodeError>() <= 64, "{}", size_of::<NodeError>());
     }
 }

@@ -14,6 +14,8 @@ mod capture;
 mod configuration;
 mod demo;
 mod events;
+#[cfg(feature = "service-tests")]
+mod outage;
 mod outbox;
 mod project;
 mod relay;

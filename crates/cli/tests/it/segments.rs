@@ -201,6 +201,37 @@ fn bad_input_is_named_with_a_remedy_and_nothing_is_deleted() {
     assert!(err.contains("keyspace.table"), "{err}");
 }
 
+#[test]
+fn a_schema_that_is_wrong_somewhere_is_refused_with_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorded: Value =
+        serde_json::from_str(&std::fs::read_to_string(fixture("schema.json")).unwrap()).unwrap();
+    let column = |document: &mut Value, field: &str, value: Value| {
+        let columns = document["columns"].as_array_mut().unwrap();
+        let own = columns.iter_mut().find(|row| row["table_name"] == "scalars").unwrap();
+        own[field] = value;
+    };
+    let check = |change: &dyn Fn(&mut Value), words: &str| {
+        let mut document = recorded.clone();
+        change(&mut document);
+        let schema = dir.path().join("schema.json");
+        std::fs::write(&schema, document.to_string()).unwrap();
+        let schema = schema.to_str().unwrap();
+        let plain = fixture("plain.log");
+        let rows = ["--json", "rows", &plain, "--schema", schema, "--table", "fx.rows"];
+        let error = error(segments(dir.path(), &rows));
+        assert_eq!(error["kind"], "schema_malformed", "{error}");
+        assert!(error.to_string().contains(words), "{words}: {error}");
+    };
+    check(&|document| *document = json!([]), "schema.json");
+    check(&|document| *document = json!({"tables": []}), "columns");
+    check(&|document| document["tables"] = json!("none"), "tables");
+    check(&|document| document["tables"][0]["id"] = json!("no id"), "no id");
+    check(&|document| column(document, "type", json!("list<no such type>")), "fx.scalars");
+    check(&|document| column(document, "kind", json!("crooked")), "crooked");
+    check(&|document| document["types"][0]["field_types"] = json!(["text", "int"]), "addr");
+}
+
 /// The header of an encrypted segment.
 fn encrypted() -> Vec<u8> {
     let parameters = br#"{"encCipher":"AES/CBC/PKCS5Padding","encKeyAlias":"k1","encIV":"00"}"#;
