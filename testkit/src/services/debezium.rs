@@ -29,8 +29,8 @@ pub struct Debezium<'a> {
 }
 
 impl Debezium<'_> {
-    /// Starts the connector; the caller ends it.
-    pub fn start(&self) -> Result<Child> {
+    /// Starts the connector; the caller ends it. The port answers once it looks for segments.
+    pub fn start(&self) -> Result<(Child, u16)> {
         let classpath = maven::resolve(&format!("debezium-{}", versions::DEBEZIUM), &pom())?;
         for name in ["conf", "offsets", "relocated/archive", "relocated/error"] {
             let folder = self.directory.join(name);
@@ -39,12 +39,15 @@ impl Debezium<'_> {
         self.write("conf/cassandra.yaml", &self.yaml()?)?;
         self.write("conf/logback.xml", LOGBACK)?;
         self.write("driver.conf", &self.driver())?;
-        self.write("connector.properties", &self.properties()?)?;
+        // Freed again right away: the connector takes no listener, only a number.
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = port.or_fail(|| "find a port".to_owned())?.port();
+        self.write("connector.properties", &self.properties(port))?;
         let log = self.directory.join("log");
         let log = File::create(&log).or_fail(|| format!("write {}", log.display()))?;
         let errors = log.try_clone().or_fail(|| "share the log".to_owned())?;
         let folder = self.directory.display();
-        Command::new(java::java17()?)
+        let child = Command::new(java::java17()?)
             .args(java_flags())
             .args(["-Xms64M", "-Xmx512M", "-XX:-UsePerfData"])
             .arg(format!("-Dcassandra.storagedir={folder}"))
@@ -57,7 +60,8 @@ impl Debezium<'_> {
             .stdout(log)
             .stderr(errors)
             .spawn()
-            .or_fail(|| "run java".to_owned())
+            .or_fail(|| "run java".to_owned())?;
+        Ok((child, port))
     }
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
@@ -90,10 +94,7 @@ impl Debezium<'_> {
         )
     }
 
-    fn properties(&self) -> Result<String> {
-        // Freed again right away: the connector takes no listener, only a number.
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = port.or_fail(|| "find a port".to_owned())?.port();
+    fn properties(&self, port: u16) -> String {
         let folder = self.directory.display();
         let json = "org.apache.kafka.connect.json.JsonConverter";
         let lines = [
@@ -127,7 +128,7 @@ impl Debezium<'_> {
             ("key.converter.schemas.enable", "false".to_owned()),
             ("value.converter.schemas.enable", "false".to_owned()),
         ];
-        Ok(lines.iter().map(|(key, value)| format!("{key}={value}\n")).collect())
+        lines.iter().map(|(key, value)| format!("{key}={value}\n")).collect()
     }
 }
 

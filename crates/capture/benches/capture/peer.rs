@@ -1,5 +1,6 @@
 //! The same segments through the Debezium connector.
 
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,6 @@ use crate::agent::{Cost, Running, until};
 use crate::load::{Saved, TABLE, copy};
 use crate::process::usage;
 
-/// What it says once it looks for segments.
-const READY: &str = "Finished snapshot";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) async fn compare(saved: &Saved, ours: &Cost) -> Result<()> {
@@ -22,7 +21,7 @@ pub(crate) async fn compare(saved: &Saved, ours: &Cost) -> Result<()> {
     copy(&saved.folder, &cdc_raw)?;
     let prefix = format!("{}.dbz", saved.prefix);
     let started = Instant::now();
-    let mut connector = start(saved, &directory, &cdc_raw, &kafka, &prefix)?;
+    let (mut connector, _) = start(saved, &directory, &cdc_raw, &kafka, &prefix)?;
     let topic = format!("{prefix}.{TABLE}");
     let used = until(&kafka, &topic, saved.rows, &mut connector.0).await?;
     let seconds = started.elapsed().as_secs_f64();
@@ -50,7 +49,7 @@ fn start(
     cdc_raw: &Path,
     kafka: &str,
     prefix: &str,
-) -> Result<Running> {
+) -> Result<(Running, u16)> {
     std::fs::create_dir_all(cdc_raw)?;
     let (directory, cdc_raw) = (std::path::absolute(directory)?, std::path::absolute(cdc_raw)?);
     let connector = Debezium {
@@ -61,7 +60,8 @@ fn start(
         kafka,
         prefix,
     };
-    Ok(Running(connector.start()?))
+    let (child, port) = connector.start()?;
+    Ok((Running(child), port))
 }
 
 /// Processor seconds until a connector without segments is ready.
@@ -69,15 +69,15 @@ async fn start_alone(saved: &Saved, kafka: &str) -> Result<f64> {
     let directory = saved.dir.path().join("debezium-idle");
     let cdc_raw = directory.join("cdc_raw");
     let prefix = format!("{}.idle", saved.prefix);
-    let mut connector = start(saved, &directory, &cdc_raw, kafka, &prefix)?;
+    let (mut connector, port) = start(saved, &directory, &cdc_raw, kafka, &prefix)?;
     let begun = Instant::now();
     loop {
-        let log = std::fs::read_to_string(directory.join("log")).unwrap_or_default();
-        if log.contains(READY) {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Ok(usage(connector.0.id())?.cpu_seconds);
         }
         let ended = connector.0.try_wait()?;
         if ended.is_some() || begun.elapsed() > PATIENCE {
+            let log = std::fs::read_to_string(directory.join("log"))?;
             let tail: Vec<&str> = log.lines().rev().take(20).collect();
             return Err(format!("the connector does not start: {tail:#?}").into());
         }
