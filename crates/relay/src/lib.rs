@@ -44,6 +44,7 @@
 //! ```
 
 mod error;
+mod hints;
 mod lane;
 mod marker;
 mod options;
