@@ -60,8 +60,10 @@ pub(crate) async fn measure(changes: usize) -> Result<()> {
     let seen = consuming.await??;
     done.store(true, Ordering::Relaxed);
     let synced = watching.await?;
-    let mut late: Vec<Duration> =
-        seen.values().filter_map(|(at, place)| Some(at.saturating_duration_since(when(&synced, *place)?))).collect();
+    let mut late: Vec<Duration> = seen
+        .values()
+        .filter_map(|(at, place)| Some(at.saturating_duration_since(when(&synced, *place)?)))
+        .collect();
     late.sort_unstable();
     let millis = |part: usize| late[(late.len() - 1) * part / 100].as_secs_f64() * 1e3;
     println!(
@@ -117,10 +119,7 @@ async fn consumer(kafka: &str, topic: &str) -> Result<BaseConsumer> {
 }
 
 /// When each change came, and where in the log it was.
-fn consume(
-    consumer: &BaseConsumer,
-    changes: usize,
-) -> Result<HashMap<i64, (Instant, (i64, u64))>> {
+fn consume(consumer: &BaseConsumer, changes: usize) -> Result<HashMap<i64, (Instant, (i64, u64))>> {
     let mut seen = HashMap::new();
     while seen.len() < changes {
         let message = match consumer.poll(Duration::from_secs(60)) {
