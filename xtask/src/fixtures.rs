@@ -30,8 +30,11 @@ pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
     packages::install_missing()?;
     let mut command = crate::cargo();
     command.args(["run", "--locked", "--package", "helenus-testkit", "--features", "clients"]);
-    let status =
-        command.args(["--example", "record_segments", "--"]).args(releases).status().context("cannot run cargo")?;
+    let status = command
+        .args(["--example", "record_segments", "--"])
+        .args(releases)
+        .status()
+        .context("cannot run cargo")?;
     if !status.success() {
         bail!("the recording ended with {status}");
     }

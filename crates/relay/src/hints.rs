@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus_broker::contract::{self as broker, Broker, Bounds, Offset, Position, Record};
+use helenus_broker::contract::{self as broker, Bounds, Broker, Offset, Position, Record};
 use helenus_model::{Hint, hints_topic};
 use helenus_store::shard_of;
 

@@ -72,8 +72,7 @@ impl Debezium<'_> {
     /// The node's configuration with another folder of segments.
     fn yaml(&self) -> Result<String> {
         let path = self.node.join("conf/cassandra.yaml");
-        let text =
-            std::fs::read_to_string(&path).or_fail(|| format!("read {}", path.display()))?;
+        let text = std::fs::read_to_string(&path).or_fail(|| format!("read {}", path.display()))?;
         let other = format!("cdc_raw_directory: {}", self.cdc_raw.display());
         let lines: Vec<&str> = text
             .lines()

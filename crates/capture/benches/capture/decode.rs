@@ -40,7 +40,11 @@ pub(crate) fn measure(saved: &Saved) -> Result<()> {
             bytes as f64 / seconds / 1e6,
             rows as f64 / seconds / 1e3,
             bytes as f64 / 1e6,
-            if events { format!(", {:.1} MB of JSON", written as f64 / 1e6) } else { String::new() },
+            if events {
+                format!(", {:.1} MB of JSON", written as f64 / 1e6)
+            } else {
+                String::new()
+            },
         );
     }
     Ok(())

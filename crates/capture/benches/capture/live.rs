@@ -27,6 +27,8 @@ const PARTITIONS: i32 = 8;
 const EVERY: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(1);
 
+/// When each change came, by its number, and the segment and offset it was read at.
+type Seen = HashMap<i64, (Instant, (i64, u64))>;
 /// When each segment was synced how far.
 type Synced = Vec<(Instant, i64, u64)>;
 
@@ -60,8 +62,10 @@ pub(crate) async fn measure(changes: usize) -> Result<()> {
     let seen = consuming.await??;
     done.store(true, Ordering::Relaxed);
     let synced = watching.await?;
-    let mut late: Vec<Duration> =
-        seen.values().filter_map(|(at, place)| Some(at.saturating_duration_since(when(&synced, *place)?))).collect();
+    let mut late: Vec<Duration> = seen
+        .values()
+        .filter_map(|(at, place)| Some(at.saturating_duration_since(when(&synced, *place)?)))
+        .collect();
     late.sort_unstable();
     let millis = |part: usize| late[(late.len() - 1) * part / 100].as_secs_f64() * 1e3;
     println!(
@@ -116,12 +120,9 @@ async fn consumer(kafka: &str, topic: &str) -> Result<BaseConsumer> {
     Ok(consumer)
 }
 
-/// When each change came, and where in the log it was.
-fn consume(
-    consumer: &BaseConsumer,
-    changes: usize,
-) -> Result<HashMap<i64, (Instant, (i64, u64))>> {
-    let mut seen = HashMap::new();
+/// Reads until every change has come.
+fn consume(consumer: &BaseConsumer, changes: usize) -> Result<Seen> {
+    let mut seen = Seen::new();
     while seen.len() < changes {
         let message = match consumer.poll(Duration::from_secs(60)) {
             Some(Ok(message)) => message,

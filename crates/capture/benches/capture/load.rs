@@ -81,7 +81,8 @@ pub(crate) async fn connect(node: &Instance) -> Result<Session> {
     Ok(session)
 }
 
-const INSERT: &str = "INSERT INTO bench.orders (customer, number, status, total, currency, placed, note)
+const INSERT: &str =
+    "INSERT INTO bench.orders (customer, number, status, total, currency, placed, note)
      VALUES (?, ?, 'placed', 12.50, 'EUR', '2026-11-15 12:00:00+0000', ?)";
 
 async fn write(session: &Session, rows: usize) -> Result<()> {

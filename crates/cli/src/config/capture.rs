@@ -82,9 +82,7 @@ fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TablePatte
 }
 
 /// `["shop.helenus_outbox_messages"]`, as keyspace and table.
-fn outboxes<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<(String, String)>, D::Error> {
+fn outboxes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, String)>, D::Error> {
     let pair = |text: String| match text.split_once('.') {
         Some((keyspace, table)) if !keyspace.is_empty() && table.ends_with("outbox_messages") => {
             Ok((keyspace.to_owned(), table.to_owned()))

@@ -59,7 +59,11 @@ pub(crate) async fn events(broker: &Broker, topic: &str) -> Vec<Value> {
 }
 
 /// Waits until the topic holds what `is_there` looks for.
-pub(crate) async fn until(broker: &Broker, topic: &str, is_there: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+pub(crate) async fn until(
+    broker: &Broker,
+    topic: &str,
+    is_there: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
     for _ in 0..600 {
         let found = events(broker, topic).await;
         if is_there(&found) {
@@ -161,8 +165,7 @@ async fn tells_of_the_table(session: &Session, broker: &Broker, topic: &str, nex
     };
     session.query_unpaged("TRUNCATE shop.orders", ()).await.unwrap();
     insert(session, next..next + 1).await;
-    let found =
-        until(broker, topic, |found| told(found, "TRUNCATE").len() >= PARTITIONS).await;
+    let found = until(broker, topic, |found| told(found, "TRUNCATE").len() >= PARTITIONS).await;
     let truncated = told(&found, "TRUNCATE");
     assert!(truncated.iter().all(|event| event["event_id"] == truncated[0]["event_id"]));
     assert_eq!(truncated[0]["source_table"], TOPIC);

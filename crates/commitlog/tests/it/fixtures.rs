@@ -93,7 +93,8 @@ pub(crate) fn fold<'p>(
 ) -> BTreeMap<String, TableState> {
     let mut tables = BTreeMap::<String, TableState>::new();
     for payload in payloads {
-        let mutation = mutation::decode(payload, version, catalog(variant)).expect("a real mutation");
+        let mutation =
+            mutation::decode(payload, version, catalog(variant)).expect("a real mutation");
         for update in &mutation.updates {
             let name = format!("{}.{}", update.table.keyspace, update.table.name);
             tables.entry(name).or_default().apply(update).expect("a real write");

@@ -32,10 +32,8 @@ const LOGBACK_TOOLS: &str = "\
 ";
 
 /// Skips the waits that only matter when other nodes may be gossiping about us.
-const NO_WAITING: [&str; 2] = [
-    "-Dcassandra.skip_wait_for_gossip_to_settle=0",
-    "-Dcassandra.superuser_setup_delay_ms=0",
-];
+const NO_WAITING: [&str; 2] =
+    ["-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.superuser_setup_delay_ms=0"];
 
 /// Writes the configuration and returns the command.
 pub(super) fn prepare(plan: &Plan<'_>) -> Result<Vec<OsString>> {

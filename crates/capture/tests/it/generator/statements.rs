@@ -40,7 +40,8 @@ impl Workload {
         match self.table.shape {
             Shape::Counter => match self.below(12) {
                 0 => {
-                    let counts: Vec<String> = (0..2 + self.below(3)).map(|_| self.count()).collect();
+                    let counts: Vec<String> =
+                        (0..2 + self.below(3)).map(|_| self.count()).collect();
                     format!("BEGIN COUNTER BATCH {}; APPLY BATCH", counts.join("; "))
                 }
                 1 => self.uncount(),
