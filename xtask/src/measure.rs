@@ -44,6 +44,8 @@ const BENCHES: &[Run] = &[
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
     Run { name: "capture", package: "helenus-capture", target: "capture", services: KAFKA },
     Run { name: "messaging", package: "helenus-relay", target: "messaging", services: KAFKA },
+    // Its node is its own, as that of the events.
+    Run { name: "versions", package: "helenus-versions", target: "versions", services: &[] },
 ];
 
 const PROOFS: &[Run] = &[
@@ -74,6 +76,12 @@ const PROOFS: &[Run] = &[
         package: "helenus-cli",
         target: "proof_killed_publishers",
         services: CASSANDRA,
+    },
+    Run {
+        name: "versions-node-lost",
+        package: "helenus-versions",
+        target: "proof_a_lost_node",
+        services: &[],
     },
     Run {
         name: "segments-rows-5.0",
@@ -214,9 +222,12 @@ fn report(run: &Run, results: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The commit, marked when the tree differs from it.
+/// The commit, marked when the tree differs from it in more than the report of the proofs before.
 fn revision() -> anyhow::Result<String> {
-    output_of("git", &["describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"])
+    let commit = output_of("git", &["rev-parse", "--short=10", "HEAD"])?;
+    let others = format!(":(exclude){REPORT}");
+    let changes = output_of("git", &["status", "--porcelain", "-uno", "--", ".", &others])?;
+    Ok(if changes.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
 /// Processor and cores: no number means anything without them.

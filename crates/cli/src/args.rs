@@ -3,6 +3,7 @@
 mod outbox;
 mod project;
 mod relay;
+mod serve;
 mod topics;
 mod versions;
 
@@ -19,6 +20,7 @@ use crate::config::parse_duration;
 pub(crate) use outbox::{Inbox, InboxCommand, ListedState, Outbox, OutboxCommand};
 pub(crate) use project::{Project, ProjectCommand};
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
+pub(crate) use serve::Serve;
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 pub(crate) use versions::{PublishArguments, RecycleArguments, Versions, VersionsCommand};
 
@@ -59,6 +61,9 @@ pub(crate) enum Command {
     Init(Init),
     /// Check configuration, files and services, each with its remedy
     Doctor,
+    /// Run what the configuration enables, with health and metrics over HTTP
+    #[command(after_help = serve::HELP)]
+    Serve(Serve),
     /// Append to streams of events, read them, settle lost answers
     Events(Events),
     /// Publish the changes of a node's tables, from its commit log

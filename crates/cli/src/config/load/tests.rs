@@ -140,7 +140,7 @@ fn a_password_is_read_from_its_file() {
 
 /// The options that `text` under `[store]` gives.
 fn options(text: &str) -> StoreOptions {
-    parse_with(&format!("[store]\n{text}"), &[]).unwrap().store.options()
+    parse_with(&format!("[store]\n{text}"), &[]).unwrap().store_options()
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn the_environment_reaches_a_section_of_a_section() {
         ("HELENUS_STORE__APPEND_BYTES_MAX", "64KiB"),
     ];
     let text = "[store.cassandra]\nlocal_dc = \"dc1\"\nprefix = \"shop_\"";
-    let options = parse_with(text, &variables).unwrap().store.options();
+    let options = parse_with(text, &variables).unwrap().store_options();
     let centres = BTreeMap::from([("dc1".to_owned(), 3), ("dc2".to_owned(), 2)]);
     assert_eq!(options.cassandra.replication, Replication::PerDataCentre(centres));
     assert_eq!(options.cassandra.local_dc.as_deref(), Some("dc2"));
