@@ -49,9 +49,9 @@ pub(crate) async fn measure(changes: usize) -> Result<()> {
     let topic = format!("{prefix}.{TABLE}");
     let consumer = consumer(&kafka, &topic).await?;
     let consuming = spawn_blocking(move || consume(&consumer, changes));
-    let done = Arc::new(AtomicBool::new(false));
+    let done = Done::default();
     let watching = {
-        let (done, cdc_raw) = (Arc::clone(&done), cdc_raw.clone());
+        let (done, cdc_raw) = (Arc::clone(&done.0), cdc_raw.clone());
         spawn_blocking(move || watch(&cdc_raw, &done))
     };
     let mut ticks = tokio::time::interval(EVERY);
@@ -60,7 +60,7 @@ pub(crate) async fn measure(changes: usize) -> Result<()> {
         insert(&session, number).await?;
     }
     let seen = consuming.await??;
-    done.store(true, Ordering::Relaxed);
+    drop(done);
     let synced = watching.await?;
     let mut late: Vec<Duration> = seen
         .values()
@@ -76,6 +76,16 @@ pub(crate) async fn measure(changes: usize) -> Result<()> {
         millis(99)
     );
     Ok(())
+}
+
+/// Ends the watching, also when the bench fails.
+#[derive(Default)]
+struct Done(Arc<AtomicBool>);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// When the log was first seen to be synced as far as this.
