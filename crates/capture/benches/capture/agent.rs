@@ -12,10 +12,10 @@ use helenus_capture::options::Options;
 use helenus_model::SystemClock;
 use helenus_model::backend::BrokerUrl;
 use helenus_testkit::services::Registry;
+use helenus_testkit::usage::{peak_bytes, processor_time};
 use tokio_util::sync::CancellationToken;
 
 use crate::load::{Saved, TABLE, copy};
-use crate::process::{Usage, usage};
 use crate::{RUNS, Result, median};
 
 /// The argument that makes this program the agent.
@@ -71,6 +71,20 @@ impl Drop for Running {
     fn drop(&mut self) {
         drop(self.0.kill().and_then(|()| self.0.wait()));
     }
+}
+
+/// What a process used.
+pub(crate) struct Usage {
+    pub(crate) cpu_seconds: f64,
+    /// The most it had at any time.
+    pub(crate) peak_mib: f64,
+}
+
+/// What a process that still runs has used so far.
+pub(crate) fn usage(pid: u32) -> Result<Usage> {
+    let peak = peak_bytes(pid).ok_or("the process is gone")?;
+    let cpu_seconds = processor_time(pid)?.as_secs_f64();
+    Ok(Usage { cpu_seconds, peak_mib: peak as f64 / f64::from(1 << 20) })
 }
 
 /// What it took to publish all rows.

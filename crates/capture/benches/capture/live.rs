@@ -27,6 +27,8 @@ const PARTITIONS: i32 = 8;
 const EVERY: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(1);
 
+/// When each change came, by its number, and the segment and offset it was read at.
+type Seen = HashMap<i64, (Instant, (i64, u64))>;
 /// When each segment was synced how far.
 type Synced = Vec<(Instant, i64, u64)>;
 
@@ -47,9 +49,9 @@ pub(crate) async fn measure(changes: usize) -> Result<()> {
     let topic = format!("{prefix}.{TABLE}");
     let consumer = consumer(&kafka, &topic).await?;
     let consuming = spawn_blocking(move || consume(&consumer, changes));
-    let done = Arc::new(AtomicBool::new(false));
+    let done = Done::default();
     let watching = {
-        let (done, cdc_raw) = (Arc::clone(&done), cdc_raw.clone());
+        let (done, cdc_raw) = (Arc::clone(&done.0), cdc_raw.clone());
         spawn_blocking(move || watch(&cdc_raw, &done))
     };
     let mut ticks = tokio::time::interval(EVERY);
@@ -58,7 +60,7 @@ pub(crate) async fn measure(changes: usize) -> Result<()> {
         insert(&session, number).await?;
     }
     let seen = consuming.await??;
-    done.store(true, Ordering::Relaxed);
+    drop(done);
     let synced = watching.await?;
     let mut late: Vec<Duration> = seen
         .values()
@@ -74,6 +76,16 @@ pub(crate) async fn measure(changes: usize) -> Result<()> {
         millis(99)
     );
     Ok(())
+}
+
+/// Ends the watching, also when the bench fails.
+#[derive(Default)]
+struct Done(Arc<AtomicBool>);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// When the log was first seen to be synced as far as this.
@@ -118,9 +130,9 @@ async fn consumer(kafka: &str, topic: &str) -> Result<BaseConsumer> {
     Ok(consumer)
 }
 
-/// When each change came, and where in the log it was.
-fn consume(consumer: &BaseConsumer, changes: usize) -> Result<HashMap<i64, (Instant, (i64, u64))>> {
-    let mut seen = HashMap::new();
+/// Reads until every change has come.
+fn consume(consumer: &BaseConsumer, changes: usize) -> Result<Seen> {
+    let mut seen = Seen::new();
     while seen.len() < changes {
         let message = match consumer.poll(Duration::from_secs(60)) {
             Some(Ok(message)) => message,

@@ -17,7 +17,6 @@ mod decode;
 mod live;
 mod load;
 mod peer;
-mod process;
 
 use std::error::Error;
 

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use helenus_testkit::services::{Debezium, Registry};
 
 use crate::Result;
-use crate::agent::{Cost, Running, until};
+use crate::agent::{Cost, Running, until, usage};
 use crate::load::{Saved, TABLE, copy};
-use crate::process::usage;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

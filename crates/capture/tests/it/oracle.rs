@@ -185,14 +185,13 @@ fn compare(tables: &[Table], expected: &[Vec<String>], found: &[Vec<String>], se
     expected.iter().map(Vec::len).sum()
 }
 
-/// The rows of each table, from the segments alone. A file that was cut short is damaged at its end,
-/// no other is.
+/// The rows of each table, from the segments alone. Files that were cut short are damaged, no others.
 fn merged(logs: &[PathBuf], schema: &str, tables: &[Table], at: i64) -> Vec<Vec<String>> {
     let mut history = History::new(schema).unwrap();
     let mut states = HashMap::<TableId, TableState>::new();
     for log in logs {
         let is_whole = log.parent().is_some_and(|folder| folder.ends_with("cdc_raw"));
-        scan(log, &mut history, &Wanted::Everything, &mut |found| match found {
+        let read = scan(log, &mut history, &Wanted::Everything, &mut |found| match found {
             Found::Mutation(_, mutation) => {
                 for update in &mutation.updates {
                     states.entry(update.table.id).or_default().apply(update).unwrap();
@@ -203,8 +202,9 @@ fn merged(logs: &[PathBuf], schema: &str, tables: &[Table], at: i64) -> Vec<Vec<
             Found::Schema(record, error) => {
                 panic!("{} at {}: {error}", record.segment, record.start)
             }
-        })
-        .unwrap();
+        });
+        // Of an empty segment half of the header may be left.
+        assert!(read.is_ok() || !is_whole, "{read:?}");
     }
     let rows = tables.iter().map(|table| {
         let table = history.table(KEYSPACE, &table.name).unwrap();

@@ -233,8 +233,8 @@ fn a_schema_that_is_wrong_somewhere_is_refused_with_the_place() {
     };
     check(&|document| *document = json!([]), "schema.json");
     check(&|document| *document = json!({"tables": []}), "columns");
-    check(&|document| document["tables"] = json!("none"), "tables");
-    check(&|document| document["tables"][0]["id"] = json!("no id"), "no id");
+    check(&|document| document["tables"] = json!("none"), "expected a sequence");
+    check(&|document| document["tables"][0]["id"] = json!("no id"), "UUID");
     check(&|document| column(document, "type", json!("list<no such type>")), "fx.scalars");
     check(&|document| column(document, "kind", json!("crooked")), "crooked");
     check(&|document| document["types"][0]["field_types"] = json!(["text", "int"]), "addr");
