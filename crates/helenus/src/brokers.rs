@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+#[cfg(feature = "kafka")]
+use helenus_broker::contract::Retention;
 use helenus_broker::contract::{
     self, Bounds, Error, NewRecord, Offset, Position, Record, Refusal, Topic, Transaction,
 };
 use helenus_broker::embedded::{EmbeddedBroker, EmbeddedPublisher};
-#[cfg(feature = "kafka")]
-use helenus_broker::contract::Retention;
 #[cfg(feature = "kafka")]
 use helenus_broker::kafka::{self, KafkaBroker, KafkaPublisher};
 use helenus_model::backend::BrokerUrl;

@@ -111,7 +111,10 @@ where
     ///
     /// Fails if the store or the broker cannot be used at the start; once it runs, it waits for them.
     pub async fn run(&self, shutdown: CancellationToken) -> Result<Totals, RelayError> {
-        let core = self.prepare().await?;
+        let core = tokio::select! {
+            core = self.prepare() => core?,
+            () = shutdown.cancelled() => return Ok(self.totals()),
+        };
         self.hold_lanes(&core, shutdown, false).await?;
         Ok(self.totals())
     }

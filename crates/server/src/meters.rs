@@ -151,8 +151,11 @@ pub fn relayed(totals: &Totals) {
 #[expect(clippy::cast_precision_loss, reason = "a gauge is for people to look at")]
 pub fn reconciled(round: &Reconciled) {
     gauge!(UNKNOWN).set(round.open as f64);
-    let outcomes =
-        [("completed", round.completed), ("dropped", round.dropped), ("cancelled", round.cancelled)];
+    let outcomes = [
+        ("completed", round.completed),
+        ("dropped", round.dropped),
+        ("cancelled", round.cancelled),
+    ];
     for (outcome, count) in outcomes {
         counter!(RECONCILED, "outcome" => outcome).increment(count);
     }

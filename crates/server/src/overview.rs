@@ -80,8 +80,9 @@ impl Overview {
         let reached = tokio::time::timeout(patience, broker.topics());
         let (store, broker) = tokio::join!(asked, reached);
         let store = store.map_err(|_| late()).and_then(|told| told.map_err(|error| chain(&error)));
-        let broker =
-            broker.map_err(|_| late()).and_then(|told| told.map(drop).map_err(|error| chain(&error)));
+        let broker = broker
+            .map_err(|_| late())
+            .and_then(|told| told.map(drop).map_err(|error| chain(&error)));
         meters::reached(store.is_ok(), broker.is_ok());
         meters::tasks(&self.register.reports());
         if let Ok(status) = &store {
@@ -114,12 +115,7 @@ impl Overview {
     }
 }
 
-fn judge(
-    expected: &Expectations,
-    tasks: Vec<TaskReport>,
-    last: &Last,
-    now: Duration,
-) -> Readiness {
+fn judge(expected: &Expectations, tasks: Vec<TaskReport>, last: &Last, now: Duration) -> Readiness {
     let mut reasons = Vec::new();
     if last.draining {
         reasons.push("it was told to end and finishes what it has begun".to_owned());
@@ -223,7 +219,8 @@ mod tests {
         let behind = "publishing is behind: 2 unpublished, the oldest due for 300001 ms";
         assert_eq!(reasons(well(), last(seen(300_001, Some("relay-1")))), [behind]);
         assert_eq!(reasons(well(), last(seen(0, None))), ["no relay holds shard 3"]);
-        let away = Seen { store: Err("a".to_owned()), broker: Err("b".to_owned()), ..seen(0, None) };
+        let away =
+            Seen { store: Err("a".to_owned()), broker: Err("b".to_owned()), ..seen(0, None) };
         let both = ["the broker is away: b", "the store is away: a"];
         assert_eq!(reasons(well(), last(away)), both);
         let old = Seen { at: Duration::from_secs(90), ..seen(0, Some("relay-1")) };

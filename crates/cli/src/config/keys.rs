@@ -242,7 +242,11 @@ pub(super) const SECTIONS: &[Section] = &[
             key("topic_retention", "true", "Remove old messages from embedded topics."),
             key("reconcile_every", "\"1m\"", "How often the reconciler looks."),
             key("sweep_every", "\"1h\"", "How often old things are removed."),
-            key("look_every", "\"5s\"", "How often store and broker are looked at, for /readyz and /metrics."),
+            key(
+                "look_every",
+                "\"5s\"",
+                "How often store and broker are looked at, for /readyz and /metrics.",
+            ),
             key("drain", "\"30s\"", "How long it may finish what it has begun when told to end."),
         ],
     },

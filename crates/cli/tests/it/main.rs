@@ -18,6 +18,7 @@ mod outbox;
 mod project;
 mod relay;
 mod segments;
+mod serve;
 mod versions;
 
 use std::io::Write;

@@ -96,7 +96,8 @@ fn judge(ttl: Duration, named: bool, kept: &[(String, Retention)]) -> Finding {
     let (status, remedy) = if named {
         (Status::Failed, "make inbox.receipt_ttl longer, or the topic's retention.ms shorter")
     } else {
-        let remedy = "make inbox.receipt_ttl longer, or say in inbox.topics which topics it receives";
+        let remedy =
+            "make inbox.receipt_ttl longer, or say in inbox.topics which topics it receives";
         (Status::Warning, remedy)
     };
     let detail = format!(

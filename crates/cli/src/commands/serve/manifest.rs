@@ -3,9 +3,7 @@
 use std::net::SocketAddr;
 
 use helenus::backend::StoreUrl;
-use helenus_server::manifest::{
-    InboxStore, Integration, Manifest, OutboxProducer, Technologies,
-};
+use helenus_server::manifest::{InboxStore, Integration, Manifest, OutboxProducer, Technologies};
 use serde_json::{Value, json};
 
 use crate::args::Serve;
@@ -70,8 +68,12 @@ mod tests {
     fn a_cluster_is_named_as_the_seed_names_it() {
         let manifest = manifest_of("cassandra://node1/shop", |_| {});
         assert_eq!(manifest["engine"], "helenus");
-        let keys =
-            ["data.cassandra", "data.wide-column-store", "data.outbox.cassandra", "data.inbox.cassandra"];
+        let keys = [
+            "data.cassandra",
+            "data.wide-column-store",
+            "data.outbox.cassandra",
+            "data.inbox.cassandra",
+        ];
         assert_eq!(manifest["capabilities"], json!(keys));
         let expected = json!({"event-driven-integration": {
             "outbox-producers": [
