@@ -318,6 +318,9 @@ pub(crate) enum CaptureCommand {
         output: Option<PathBuf>,
     },
     /// Publish changes as the node writes them, until told to stop
+    ///
+    /// Tells the relays of the outboxes in capture.hints what is staged, so that they publish it at
+    /// once: see `helenus relay run --hints`.
     Run,
     /// Print where the agent is, and how long until the node would refuse writes
     Status,

@@ -45,6 +45,7 @@
 
 mod error;
 mod health;
+mod hints;
 mod lane;
 mod marker;
 mod options;

@@ -16,7 +16,7 @@ use crate::lane::Lane;
 use crate::options::lease_name;
 use crate::share::{Membership, Part};
 use crate::totals::Counters;
-use crate::{Mode, Options, RelayError, Totals, marker};
+use crate::{Mode, Options, RelayError, Totals, hints, marker};
 
 /// Publishes what is due in a store. See the crate's documentation for an example.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Core<S, B> {
     identity: Identity,
     pub(crate) lanes: u16,
     pub(crate) markers: String,
+    /// By lane: told when a hint names one of its messages, heard by the lane if it is held.
+    hinted: Vec<Notify>,
     /// Told whenever a lane finds nothing to do.
     pub(crate) idle: Notify,
     /// When messages that this relay put off are due again.
@@ -52,12 +54,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<S, B> Core<S, B> {
+    pub(crate) fn store_id(&self) -> impl std::fmt::Display + use<S, B> {
+        self.identity.store_id
+    }
+
     pub(crate) fn publisher_name(&self, lane: u16) -> String {
         format!("helenus.{}.{lane}", self.identity.store_id)
     }
 
     pub(crate) fn shards_of(&self, lane: u16) -> impl Iterator<Item = u16> + use<S, B> {
         (lane..self.identity.shards).step_by(usize::from(self.lanes.max(1)))
+    }
+
+    /// The lane that a shard is in.
+    pub(crate) fn lane_of(&self, shard: u16) -> u16 {
+        shard % self.lanes.max(1)
+    }
+
+    pub(crate) fn shards(&self) -> u16 {
+        self.identity.shards
+    }
+
+    /// Wakes a lane, now or when it next has nothing to do.
+    pub(crate) fn wake(&self, lane: u16) {
+        if let Some(hinted) = self.hinted.get(usize::from(lane)) {
+            hinted.notify_one();
+        }
+    }
+
+    /// Waits until the lane is woken.
+    pub(crate) async fn woken(&self, lane: u16) {
+        match self.hinted.get(usize::from(lane)) {
+            Some(hinted) => hinted.notified().await,
+            None => std::future::pending().await,
+        }
     }
 
     pub(crate) fn retry_at(&self, id: MessageId, at: Timestamp) {
@@ -147,6 +177,7 @@ where
             identity,
             lanes,
             markers,
+            hinted: (0..lanes).map(|_| Notify::new()).collect(),
             idle: Notify::new(),
             retries: Mutex::default(),
             trouble: Mutex::default(),
@@ -161,6 +192,12 @@ where
     ) -> Result<(), RelayError> {
         let mut membership = Membership::new(self.owner.clone(), core.lanes);
         let mut running = JoinSet::new();
+        // Ends with this function: nothing waits for a hint.
+        let mut beside = JoinSet::new();
+        if self.options.hints {
+            let from = hints::end(&core.broker, core.store_id()).await?;
+            beside.spawn(hints::follow(Arc::clone(core), from));
+        }
         let mut held: HashMap<u16, CancellationToken> = HashMap::new();
         let mut balance = tokio::time::interval(self.options.lease_ttl / 3);
         loop {

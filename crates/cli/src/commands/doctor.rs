@@ -235,6 +235,11 @@ async fn captured(config: &Config) -> Option<Finding> {
     };
     let node = capture::node::Node::new(endpoint, std::sync::Arc::clone(&Ports::system().clock));
     let folder = config.capture.cdc_raw.as_deref().unwrap_or(Path::new("cdc_raw"));
+    for (keyspace, table) in &config.capture.hints {
+        if let Err(error) = Box::pin(node.outbox(keyspace, table)).await {
+            return Some(Finding::failed("captured node", &error));
+        }
+    }
     Some(match Box::pin(node.check(folder)).await {
         Ok(settings) => {
             let period = settings.sync_period.as_deref().unwrap_or("an unknown period");

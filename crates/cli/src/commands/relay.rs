@@ -21,13 +21,15 @@ pub(crate) async fn run(relay: &Relay, config: Config, output: &Output) -> Resul
         RelayCommand::Status => {
             show_status(&store, &options, config.relay.down_after, output).await
         }
-        RelayCommand::Run { until_empty, mode } => {
+        RelayCommand::Run { until_empty, mode, hints } => {
             let broker = open::broker(relay.broker.as_ref(), &config, Some(&store))?;
             let mode = mode.map_or(options.mode, |mode| match mode {
                 RelayMode::ExactlyOnce => Mode::ExactlyOnce,
                 RelayMode::AtLeastOnce => Mode::AtLeastOnce,
             });
-            publish(&store, broker, Options { mode, ..options }, *until_empty, output).await
+            let hints = options.hints || *hints;
+            let options = Options { mode, hints, ..options };
+            publish(&store, broker, options, *until_empty, output).await
         }
     };
     store.close().await;

@@ -199,7 +199,13 @@ pub(super) const SECTIONS: &[Section] = &[
             key(
                 "poll_most",
                 "\"1s\"",
-                "How long a relay waits between looks when there is nothing.",
+                "How long a relay waits between looks when there is nothing; a third of lease_ttl at\n\
+                 most.",
+            ),
+            key(
+                "hints",
+                "false",
+                "Be woken by capture agents (capture.hints), so that poll_most can be long.",
             ),
             key("max_attempts", "8", "Attempts after which a message that is refused is parked."),
             key("backoff_longest", "\"60s\"", "The longest wait between two attempts."),
@@ -329,6 +335,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "mask_salt",
                 "{ file = \"/run/secrets/salt\" }",
                 "The salt of the hashes, kept as a password is: in a file or in the environment.",
+            ),
+            example(
+                "hints",
+                "[\"shop.helenus_outbox_messages\"]",
+                "Outboxes in this cluster whose relays are told at once what was staged\n\
+                 (relay.hints). Each needs ALTER TABLE shop.helenus_outbox_messages WITH cdc = true.",
             ),
             key(
                 "read_ahead",

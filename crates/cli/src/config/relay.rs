@@ -28,6 +28,8 @@ pub(crate) struct Relay {
     lease_ttl: Duration,
     #[serde(deserialize_with = "values::duration")]
     poll_most: Duration,
+    #[serde(deserialize_with = "values::flag")]
+    hints: bool,
     #[serde(deserialize_with = "values::count")]
     max_attempts: u32,
     #[serde(deserialize_with = "values::duration")]
@@ -54,6 +56,7 @@ impl Default for Relay {
             catch_up_after: options.catch_up_after,
             lease_ttl: options.lease_ttl,
             poll_most: options.polling.most,
+            hints: options.hints,
             max_attempts: options.max_attempts,
             backoff_longest: options.backoff.longest,
             after_parking: options.after_parking,
@@ -78,6 +81,7 @@ impl Relay {
             catch_up_after: self.catch_up_after,
             lease_ttl: self.lease_ttl,
             polling: Polling { most: self.poll_most, ..usual.polling },
+            hints: self.hints,
             backoff: Backoff { longest: self.backoff_longest, ..usual.backoff },
             max_attempts: self.max_attempts,
             after_parking: self.after_parking,

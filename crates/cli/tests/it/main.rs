@@ -14,9 +14,13 @@ mod capture;
 mod configuration;
 mod demo;
 mod events;
+#[cfg(feature = "service-tests")]
+mod outage;
 mod outbox;
 mod project;
 mod relay;
+#[cfg(feature = "service-tests")]
+mod replicas;
 mod segments;
 mod serve;
 mod versions;
