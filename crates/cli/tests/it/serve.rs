@@ -36,21 +36,23 @@ impl Drop for Service {
 }
 
 impl Service {
-    /// Starts it in a folder that has its configuration.
+    /// Starts it in a folder that has its configuration, on a free port.
     fn start(folder: &Path, arguments: &[&str]) -> Service {
         let words = [&["serve", "--json", "--listen", "127.0.0.1:0"], arguments].concat();
-        let mut command = helenus(folder, &words);
+        Service::begin(&mut helenus(folder, &words))
+    }
+
+    fn begin(command: &mut Command) -> Service {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
+        let Some((_, told)) = line.split_once("http://") else {
             let mut said = String::new();
             child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
             panic!("it did not start: {line}{said}")
-        });
-        let url = told["listening"].as_str().unwrap();
-        let address = url.trim_start_matches("http://").to_owned();
+        };
+        let address = told.split(['"', '\n']).next().unwrap().replace("0.0.0.0", "127.0.0.1");
         Service { child, stdout, address }
     }
 
@@ -197,20 +199,12 @@ fn the_manifest_says_what_runs_and_keeps_secrets() {
     let config =
         "[broker]\nsettings = { \"sasl.password\" = \"hush-1\" }\n[serve]\nrelay = false\n";
     let dir = folder(config);
-    std::fs::write(dir.path().join("tokens"), "viewer 0123456789abcdef\n").unwrap();
     let mut command = helenus(dir.path(), &["serve", "--json", "--listen", "127.0.0.1:0"]);
     command.env("HELENUS_STORE__URL", FILE).env("HELENUS_STORE__PASSWORD", "hush-2");
     command.env("HELENUS_TARGET__URL", "postgres://ann:hush-3@host/db");
     command.env("HELENUS_AUTH__TOKENS", "viewer hush-4-0123456789");
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    stdout.read_line(&mut line).unwrap();
-    let told: Value = serde_json::from_str(&line).unwrap();
-    let address = told["listening"].as_str().unwrap().trim_start_matches("http://").to_owned();
-    let service = Service { child, stdout, address };
-    let answered = get(&service.address, "/engine/snapshot", Some("hush-4-0123456789"));
-    let (code, text) = answered;
+    let service = Service::begin(&mut command);
+    let (code, text) = get(&service.address, "/engine/snapshot", Some("hush-4-0123456789"));
     assert!(code == 200 && !text.contains("hush"), "{text}");
     let manifest: Value = serde_json::from_str(&text).unwrap();
     let keys: Vec<&String> = manifest.as_object().unwrap().keys().collect();
@@ -261,9 +255,8 @@ fn every_metric_of_the_alert_rules_is_exported() {
         assert!(exported.lines().any(is_sample), "{name} is not exported:\n{exported}");
         assert!(exported.contains(&format!("# HELP {name} ")), "{name} is not explained");
     }
-    for name in ["helenus_outbox_watermark_timestamp_seconds{shard=\"15\"}"] {
-        assert!(exported.contains(name), "{exported}");
-    }
+    let watermark = "helenus_outbox_watermark_timestamp_seconds{shard=\"15\"}";
+    assert!(exported.contains(watermark), "{exported}");
     assert!(exported.contains("helenus_task_up{task=\"relay\"} 1"), "{exported}");
 }
 

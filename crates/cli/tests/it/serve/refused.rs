@@ -93,13 +93,7 @@ fn with_tokens_other_machines_are_welcome() {
     let dir = folder(&format!("[store]\nurl = \"{FILE}\"\n"));
     let mut command = helenus(dir.path(), &["serve", "--listen", "0.0.0.0:0"]);
     command.env("HELENUS_AUTH__TOKENS", "viewer 0123456789abcdef, operator fedcba9876543210");
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
-    let port = line.trim().rsplit(':').next().unwrap().to_owned();
-    let mut service = Service { child, stdout, address: format!("127.0.0.1:{port}") };
+    let mut service = Service::begin(&mut command);
     assert_eq!(get(&service.address, "/metrics", None).0, 401);
     assert_eq!(get(&service.address, "/metrics", Some("fedcba9876543210")).0, 200);
     service.signal("TERM");

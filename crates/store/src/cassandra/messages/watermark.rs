@@ -97,7 +97,7 @@ pub(super) async fn known(messages: &Messages, shard: u16) -> Result<Option<Time
 }
 
 /// The watermark of a shard as it was last stored, by whichever process.
-pub(super) async fn stored(messages: &Messages, shard: u16) -> Result<Option<Timestamp>, Error> {
+async fn stored(messages: &Messages, shard: u16) -> Result<Option<Timestamp>, Error> {
     let statement = &messages.statements.watermark;
     let rows = select(&messages.session, statement, (i32::from(shard),)).await?;
     let row = rows.maybe_first_row::<(Option<CqlTimestamp>,)>();
