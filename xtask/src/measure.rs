@@ -43,7 +43,7 @@ const BENCHES: &[Run] = &[
     Run { name: "events", package: "helenus-store", target: "events", services: &[] },
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
     Run { name: "capture", package: "helenus-capture", target: "capture", services: KAFKA },
-    Run { name: "messaging", package: "helenus-relay", target: "messaging", services: KAFKA },
+    Run { name: "messaging", package: "helenus-relay", target: "messaging", services: BOTH },
     // Its node is its own, as that of the events.
     Run { name: "versions", package: "helenus-versions", target: "versions", services: &[] },
 ];
@@ -122,6 +122,7 @@ const PROOFS: &[Run] = &[
 ];
 const CASSANDRA: &[Service] = &[Service::Cassandra];
 const KAFKA: &[Service] = &[Service::Kafka];
+const BOTH: &[Service] = &[Service::Cassandra, Service::Kafka];
 
 const PROOF_SIZE_VARIABLE: &str = "HELENUS_PROOF";
 /// A proof prints its result on lines that start so.

@@ -63,4 +63,4 @@ pub use options::{Mode, Options, Ordering, Polling};
 pub use record::record;
 pub use relay::Relay;
 pub use status::{ShardStatus, Status, status};
-pub use totals::Totals;
+pub use totals::{Profile, Totals};

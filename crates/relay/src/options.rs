@@ -114,8 +114,3 @@ impl Options {
         }
     }
 }
-
-/// The name of a lane's lease.
-pub(crate) fn lease_name(lane: u16) -> String {
-    format!("relay/{lane}")
-}

@@ -7,6 +7,7 @@ pub mod aggregate;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
 pub mod contract;
+pub mod lanes;
 pub mod once;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -1,7 +1,7 @@
 //! The store in a SQLite file.
 //!
-//! One table holds a message for its whole life; what the seed's pending-dispatch table is for on
-//! Cassandra, a partial index does here, inside the same transaction.
+//! A message is a row of what it says and a narrow row of what became of it, written together; what
+//! the seed's pending-dispatch table is for on Cassandra, a partial index of the latter does here.
 
 mod dispatch;
 mod events;
@@ -76,6 +76,7 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/005-subscriptions.sql"),
         include_str!("sqlite/006-dispatch.sql"),
         include_str!("sqlite/007-inbox.sql"),
+        include_str!("sqlite/008-settling.sql"),
     ],
 };
 

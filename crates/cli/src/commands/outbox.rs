@@ -58,8 +58,11 @@ async fn command(store: &Store, command: &OutboxCommand, output: &Output) -> Res
                 left -= 1;
             }
         }
-        OutboxCommand::Reconcile { dry_run } => {
+        OutboxCommand::Reconcile { dry_run, scan: false } => {
             output.json_line(&store.reconcile(*dry_run).await?);
+        }
+        OutboxCommand::Reconcile { dry_run, scan: true } => {
+            output.json_line(&store.scan(*dry_run).await?);
         }
         OutboxCommand::Sweep { dry_run, keep, limit } => {
             let before = SystemClock::new().now().minus(*keep);

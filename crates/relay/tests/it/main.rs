@@ -39,6 +39,7 @@ macro_rules! promises {
             a_running_relay_publishes_what_is_staged_beside_it,
             a_hint_wakes_the_lane_of_its_message_and_is_believed_in_nothing_else,
             relays_share_the_lanes_and_take_over_from_one_that_leaves,
+            a_relay_goes_on_with_another_number_of_shards,
             what_was_published_and_not_settled_is_not_published_again,
             a_relay_that_was_fenced_takes_its_lane_back_while_it_holds_the_lease,
             the_status_names_owners_and_what_is_left,

@@ -14,7 +14,7 @@ const SHARDS_AT_ONCE: usize = 16;
 
 impl Dispatch for CassandraStore {
     async fn identity(&self) -> Result<Identity, Error> {
-        Ok(self.messages().await?.identity())
+        Ok(self.messages().await?.look_at_identity().await?)
     }
 
     async fn read_pending(&self, now: Timestamp, limit: usize) -> Result<Vec<Pending>, Error> {
