@@ -43,6 +43,14 @@ impl Upkeep for Store {
         }
     }
 
+    async fn scan(&self, dry_run: bool) -> Result<Reconciled, Error> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.scan(dry_run).await,
+            #[cfg(feature = "cassandra")]
+            Backend::Cassandra(store) => store.scan(dry_run).await,
+        }
+    }
+
     async fn extend_ttl(&self, by: Duration) -> Result<u64, Error> {
         match &self.backend {
             Backend::Sqlite(store) => store.extend_ttl(by).await,

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::blames_a_record;
-use crate::plan::{self, Events, Plan, Planned};
+use crate::plan::{self, Batch, Events, Plan};
 use crate::relay::Core;
 use crate::totals::add;
 use crate::{Mode, RelayError, marker};
@@ -119,6 +119,8 @@ where
         stop: &CancellationToken,
     ) {
         let retry = self.core.until_next_retry(self.core.ports.clock.now());
+        // The lease is looked after in every turn, however rarely messages are looked for.
+        let pause = pause.min(self.core.options.lease_ttl / 3);
         let pause = retry.map_or(pause, |retry| pause.min(retry));
         let woken = async {
             // A store that is gone wakes nobody.
@@ -128,6 +130,7 @@ where
         };
         tokio::select! {
             () = woken => {}
+            () = self.core.woken(self.number) => {}
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
         }
@@ -153,16 +156,20 @@ where
             return Ok(Turn::Lost);
         }
         self.settle().await?;
+        let begun = self.core.ports.clock.elapsed();
         let due = self.read().await?;
+        self.core.took(begun, |counters| &counters.reading);
         if due.is_empty() {
             return Ok(Turn::Idle);
         }
         if self.core.options.mode == Mode::ExactlyOnce && self.publisher.is_none() {
             return self.take_over().await;
         }
+        let begun = self.core.ports.clock.elapsed();
         let Plan { publish, skip } = plan::plan(due, self.count, &self.core.options, &self.events);
         self.skip(skip).await?;
         let publish = self.leave_out_refused(publish).await?;
+        self.core.took(begun, |counters| &counters.planning);
         self.publish(publish).await
     }
 
@@ -210,10 +217,12 @@ where
         if self.unsettled.is_empty() {
             return Ok(());
         }
+        let begun = self.core.ports.clock.elapsed();
         let at = self.core.ports.clock.now();
         let succeeded = |id: &MessageId| Report::new(id.clone(), at, Outcome::Succeeded);
         self.core.store.apply_reports(self.unsettled.iter().map(succeeded).collect()).await?;
         self.core.settled(self.unsettled.drain(..));
+        self.core.took(begun, |counters| &counters.settling);
         Ok(())
     }
 
@@ -259,39 +268,38 @@ where
     }
 
     /// Fails what the broker would refuse, before a transaction begins.
-    async fn leave_out_refused(
-        &mut self,
-        planned: Vec<Planned>,
-    ) -> Result<Vec<Planned>, RelayError> {
-        let records: Vec<NewRecord> = planned.iter().map(|one| one.record.clone()).collect();
-        let refusals = self.core.broker.refusals(&records).await?;
+    async fn leave_out_refused(&mut self, batch: Batch) -> Result<Batch, RelayError> {
+        let refusals = self.core.broker.refusals(&batch.records).await?;
         if refusals.is_empty() {
-            return Ok(planned);
+            return Ok(batch);
         }
-        let lines = self.lines(&planned, &refusals).await?;
+        let lines = self.lines(&batch.records, &refusals).await?;
         let places: HashSet<usize> = refusals.iter().map(|refusal| refusal.index).collect();
-        let (refused, rest) = plan::without(planned, &places, &lines);
+        let (refused, rest) = plan::without(batch, &places, &lines);
         let errors = refusals.iter().map(|refusal| &refusal.error);
         self.fail(refused.iter().zip(errors)).await?;
         Ok(rest)
     }
 
-    async fn publish(&mut self, planned: Vec<Planned>) -> Result<Turn, RelayError> {
-        if planned.is_empty() {
+    async fn publish(&mut self, batch: Batch) -> Result<Turn, RelayError> {
+        let Batch { messages, records } = batch;
+        if messages.is_empty() {
             return Ok(Turn::Worked);
         }
-        let (mut records, mut ids, mut events) = (Vec::new(), Vec::new(), Vec::new());
-        for one in &planned {
-            records.push(one.record.clone());
-            ids.push(one.pending.message.message_id.clone());
-            events.extend(plan::event(&one.pending.message, &self.core.options));
-        }
-        match self.send(records, &ids).await {
+        let ids: Vec<MessageId> =
+            messages.iter().map(|pending| pending.message.message_id.clone()).collect();
+        let begun = self.core.ports.clock.elapsed();
+        let sent = self.send(records, &ids).await;
+        self.core.took(begun, |counters| &counters.publishing);
+        match sent {
             Ok(()) => {
                 add(&self.core.counters.published, ids.len());
                 self.unsettled = ids;
                 self.count = (self.count * 2).min(self.core.options.catch_up_batch);
-                events.into_iter().for_each(|event| self.events.remember(event));
+                let options = &self.core.options;
+                let events =
+                    messages.iter().filter_map(|pending| plan::event(&pending.message, options));
+                events.for_each(|event| self.events.remember(event));
                 self.settle().await?;
                 Ok(Turn::Worked)
             }
@@ -302,7 +310,7 @@ where
             }
             Err(error) if blames_a_record(&error) => {
                 self.publisher = None;
-                match planned.as_slice() {
+                match messages.as_slice() {
                     [offender] => self.fail(std::iter::once((offender, &error))).await?,
                     several => self.count = several.len() / 2,
                 }
@@ -319,7 +327,8 @@ where
     ) -> Result<(), broker::Error> {
         match &mut self.publisher {
             Some(publisher) => {
-                let marker = marker::marker(&self.core.markers, self.number, ids.iter());
+                let (topic, lane) = (&self.core.markers, self.number);
+                let marker = marker::marker(topic, lane, &self.lease, ids.iter());
                 publisher.publish(Transaction { records, marker: Some(marker) }).await
             }
             None => self.core.broker.publish(records).await.map(drop),

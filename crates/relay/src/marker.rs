@@ -2,6 +2,7 @@
 
 use helenus_broker::contract::Marker;
 use helenus_model::MessageId;
+use helenus_store::contract::Lease;
 use serde::{Deserialize, Serialize};
 
 const FORMAT: u32 = 1;
@@ -9,6 +10,12 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Deserialize, Serialize)]
 struct Value {
     format: u32,
+    /// Who published, for whoever looks into the topic; takes no part in anything.
+    #[serde(default)]
+    owner: String,
+    /// Under which epoch of the lane's lease.
+    #[serde(default)]
+    epoch: i64,
     ids: Vec<String>,
 }
 
@@ -17,13 +24,19 @@ pub(crate) fn topic(store_id: impl std::fmt::Display) -> String {
     format!("helenus.{store_id}.markers")
 }
 
-/// The marker of a transaction that publishes these.
+/// The marker of a transaction that publishes these under this lease.
 pub(crate) fn marker<'a>(
     topic: &str,
     lane: u16,
+    lease: &Lease,
     ids: impl Iterator<Item = &'a MessageId>,
 ) -> Marker {
-    let value = Value { format: FORMAT, ids: ids.map(ToString::to_string).collect() };
+    let value = Value {
+        format: FORMAT,
+        owner: lease.owner.clone(),
+        epoch: lease.epoch,
+        ids: ids.map(ToString::to_string).collect(),
+    };
     Marker {
         topic: topic.to_owned(),
         partition: u32::from(lane),
@@ -43,13 +56,21 @@ pub(crate) fn ids(value: &[u8]) -> Option<Vec<MessageId>> {
 
 #[cfg(test)]
 mod tests {
+    use helenus_model::Timestamp;
+
     use super::*;
 
     #[test]
     fn a_marker_names_its_ids() {
         let published: Vec<_> =
             ["m-1", "ü \" \\"].map(|id| MessageId::new(id).unwrap()).into_iter().collect();
-        let marker = marker("markers", 3, published.iter());
+        let lease = Lease {
+            name: "relay/3".to_owned(),
+            owner: "relay-1".to_owned(),
+            epoch: 7,
+            expires_at: Timestamp::EPOCH,
+        };
+        let marker = marker("markers", 3, &lease, published.iter());
         assert_eq!((marker.partition, marker.key.as_slice()), (3, b"3".as_slice()));
         assert_eq!(ids(&marker.value), Some(published));
     }

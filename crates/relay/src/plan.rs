@@ -17,18 +17,25 @@ const MARKER_BYTES: usize = 512 * 1024;
 /// Events that a lane remembers as published.
 const EVENTS_REMEMBERED: usize = 100_000;
 
-/// A message and its record.
-#[derive(Debug)]
-pub(crate) struct Planned {
-    pub(crate) pending: Pending,
-    pub(crate) record: NewRecord,
+/// Messages and their records, place by place.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) messages: Vec<Pending>,
+    pub(crate) records: Vec<NewRecord>,
+}
+
+impl Batch {
+    fn push(&mut self, message: Pending, record: NewRecord) {
+        self.messages.push(message);
+        self.records.push(record);
+    }
 }
 
 /// What to do next.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// To be published, in this order.
-    pub(crate) publish: Vec<Planned>,
+    pub(crate) publish: Batch,
     /// Of events that have been published; not to be published.
     pub(crate) skip: Vec<Pending>,
 }
@@ -49,26 +56,19 @@ pub(crate) fn plan(due: Vec<Pending>, count: usize, options: &Options, events: &
                 break;
             }
         }
-        let record = to_topic(record(&pending.message), options);
+        let record = record(&pending.message, options);
         record_bytes += record.bytes_max();
         // Quotes, a comma, and room for what JSON escapes.
         marker_bytes += 3 + 2 * pending.message.message_id.as_str().len();
-        let is_full = plan.publish.len() >= count
+        let is_full = plan.publish.records.len() >= count
             || record_bytes > RECORD_BYTES
             || marker_bytes > MARKER_BYTES;
-        if is_full && !plan.publish.is_empty() {
+        if is_full && !plan.publish.records.is_empty() {
             break;
         }
-        plan.publish.push(Planned { pending, record });
+        plan.publish.push(pending, record);
     }
     plan
-}
-
-fn to_topic(mut record: NewRecord, options: &Options) -> NewRecord {
-    if let Some(topic) = options.topics.get(&record.topic) {
-        record.topic.clone_from(topic);
-    }
-    record
 }
 
 /// What makes messages wait for each other.
@@ -89,9 +89,8 @@ enum Line {
 }
 
 impl Lines {
-    fn of(&self, planned: &Planned) -> impl Iterator<Item = Line> + use<> {
-        let key = planned.pending.message.ordering_key.clone().map(Line::Key);
-        let record = &planned.record;
+    fn of(&self, message: &Message, record: &NewRecord) -> impl Iterator<Item = Line> + use<> {
+        let key = message.ordering_key.clone().map(Line::Key);
         let partition = self.partitions.get(&record.topic).map(|count| {
             let key = record.key.as_deref().unwrap_or_default();
             Line::Partition(record.topic.clone(), partition::of_key(key, *count))
@@ -102,19 +101,20 @@ impl Lines {
 
 /// Takes out the messages at these places, and leaves out of the rest what waits for them.
 pub(crate) fn without(
-    planned: Vec<Planned>,
+    batch: Batch,
     places: &HashSet<usize>,
     lines: &Lines,
-) -> (Vec<Planned>, Vec<Planned>) {
+) -> (Vec<Pending>, Batch) {
     let mut waiting = HashSet::new();
-    let (mut refused, mut rest) = (Vec::new(), Vec::new());
-    for (place, planned) in planned.into_iter().enumerate() {
-        let mut own = lines.of(&planned);
+    let (mut refused, mut rest) = (Vec::new(), Batch::default());
+    let planned = batch.messages.into_iter().zip(batch.records);
+    for (place, (pending, record)) in planned.enumerate() {
+        let mut own = lines.of(&pending.message, &record);
         if places.contains(&place) {
             waiting.extend(own);
-            refused.push(planned);
+            refused.push(pending);
         } else if !own.any(|line| waiting.contains(&line)) {
-            rest.push(planned);
+            rest.push(pending, record);
         }
     }
     (refused, rest)

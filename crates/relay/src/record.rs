@@ -3,10 +3,23 @@
 use helenus_broker::contract::NewRecord;
 use helenus_model::Message;
 
-/// The record of a message: its topic is the channel, its key the ordering key (else the id), its
+use crate::Options;
+
+/// Where a message goes.
+pub(crate) fn topic<'a>(message: &'a Message, options: &'a Options) -> &'a str {
+    let channel = message.channel_id.as_str();
+    options.topics.get(channel).map_or(channel, String::as_str)
+}
+
+/// What decides the partition of a message.
+pub(crate) fn key(message: &Message) -> &str {
+    message.ordering_key.as_deref().unwrap_or(message.message_id.as_str())
+}
+
+/// The record of a message: its topic is the channel unless it is mapped, its key the ordering key (else the id), its
 /// headers the message's own after those that name it. They are named as the CloudEvents binding
 /// for Kafka names them where that has a name.
-pub fn record(message: &Message) -> NewRecord {
+pub fn record(message: &Message, options: &Options) -> NewRecord {
     let text = |text: &str| text.as_bytes().to_vec();
     let mut headers = vec![
         ("ce_specversion".to_owned(), text("1.0")),
@@ -24,10 +37,9 @@ pub fn record(message: &Message) -> NewRecord {
         headers.extend(value.map(|value| (name.to_owned(), text(value))));
     }
     headers.extend(message.headers.iter().map(|(name, value)| (name.clone(), text(value))));
-    let key = message.ordering_key.as_deref().unwrap_or(message.message_id.as_str());
     NewRecord {
-        topic: message.channel_id.to_string(),
-        key: Some(text(key)),
+        topic: topic(message, options).to_owned(),
+        key: Some(text(key(message))),
         headers,
         payload: message.payload.bytes.clone(),
         timestamp: message.occurred_at,
@@ -53,7 +65,7 @@ mod tests {
                 Timestamp::EPOCH,
             )
         };
-        let plain = record(&message);
+        let plain = record(&message, &Options::default());
         assert_eq!((plain.topic.as_str(), plain.key.as_deref()), ("orders", Some(&b"m-1"[..])));
         let header = |name: &str| {
             let found = plain.headers.iter().find(|(header, _)| header == name);
@@ -72,6 +84,6 @@ mod tests {
         assert_eq!(header("tenant_id"), None);
 
         let keyed = Message { ordering_key: Some("order-1".to_owned()), ..message };
-        assert_eq!(record(&keyed).key.as_deref(), Some(&b"order-1"[..]));
+        assert_eq!(record(&keyed, &Options::default()).key.as_deref(), Some(&b"order-1"[..]));
     }
 }

@@ -1,6 +1,7 @@
 //! The relay: holds its part of the lanes and runs them.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,15 +9,15 @@ use helenus_broker::contract::Broker;
 use helenus_model::{MessageId, Timestamp};
 use helenus_store::Ports;
 use helenus_store::contract::{Acquired, Dispatch, Identity, Leases};
+use helenus_store::lanes::lease_name;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::lane::Lane;
-use crate::options::lease_name;
 use crate::share::{Membership, Part};
-use crate::totals::Counters;
-use crate::{Mode, Options, RelayError, Totals, marker};
+use crate::totals::{Counters, add_time};
+use crate::{Mode, Options, Profile, RelayError, Totals, hints, marker};
 
 /// Publishes what is due in a store. See the crate's documentation for an example.
 #[derive(Debug)]
@@ -29,6 +30,15 @@ pub struct Relay<S, B> {
     counters: Arc<Counters>,
 }
 
+/// How lanes were held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// As they were asked for.
+    ToTheEnd,
+    /// Until the store had another number of shards.
+    Resharded,
+}
+
 /// What the lanes of a running relay share.
 pub(crate) struct Core<S, B> {
     pub(crate) store: S,
@@ -39,6 +49,8 @@ pub(crate) struct Core<S, B> {
     identity: Identity,
     pub(crate) lanes: u16,
     pub(crate) markers: String,
+    /// By lane: told when a hint names one of its messages, heard by the lane if it is held.
+    hinted: Vec<Notify>,
     /// Told whenever a lane finds nothing to do.
     pub(crate) idle: Notify,
     /// When messages that this relay put off are due again.
@@ -52,12 +64,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<S, B> Core<S, B> {
+    pub(crate) fn store_id(&self) -> impl std::fmt::Display + use<S, B> {
+        self.identity.store_id
+    }
+
     pub(crate) fn publisher_name(&self, lane: u16) -> String {
         format!("helenus.{}.{lane}", self.identity.store_id)
     }
 
     pub(crate) fn shards_of(&self, lane: u16) -> impl Iterator<Item = u16> + use<S, B> {
         (lane..self.identity.shards).step_by(usize::from(self.lanes.max(1)))
+    }
+
+    /// The lane that a shard is in.
+    pub(crate) fn lane_of(&self, shard: u16) -> u16 {
+        shard % self.lanes.max(1)
+    }
+
+    pub(crate) fn shards(&self) -> u16 {
+        self.identity.shards
+    }
+
+    /// Wakes a lane, now or when it next has nothing to do.
+    pub(crate) fn wake(&self, lane: u16) {
+        if let Some(hinted) = self.hinted.get(usize::from(lane)) {
+            hinted.notify_one();
+        }
+    }
+
+    /// Waits until the lane is woken.
+    pub(crate) async fn woken(&self, lane: u16) {
+        match self.hinted.get(usize::from(lane)) {
+            Some(hinted) => hinted.notified().await,
+            None => std::future::pending().await,
+        }
     }
 
     pub(crate) fn retry_at(&self, id: MessageId, at: Timestamp) {
@@ -76,6 +116,12 @@ impl<S, B> Core<S, B> {
     pub(crate) fn until_next_retry(&self, now: Timestamp) -> Option<Duration> {
         let retries = lock(&self.retries);
         retries.values().filter(|at| **at > now).min().map(|at| at.since(now))
+    }
+
+    /// Adds the time since `begun` to a step's.
+    pub(crate) fn took(&self, begun: Duration, step: impl Fn(&Counters) -> &AtomicU64) {
+        let spent = self.ports.clock.elapsed().saturating_sub(begun);
+        add_time(step(&self.counters), spent);
     }
 
     pub(crate) fn give_up(&self, error: RelayError) {
@@ -107,19 +153,32 @@ where
         self.counters.totals()
     }
 
+    /// Where the time of its lanes went; also while it runs.
+    pub fn profile(&self) -> Profile {
+        self.counters.profile()
+    }
+
     /// Publishes until `shutdown`, then finishes the transactions under way and gives its lanes back.
     ///
     /// Fails if the store or the broker cannot be used at the start; once it runs, it waits for them.
     pub async fn run(&self, shutdown: CancellationToken) -> Result<Totals, RelayError> {
-        let core = self.prepare().await?;
-        self.hold_lanes(&core, shutdown, false).await?;
-        Ok(self.totals())
+        loop {
+            let core = tokio::select! {
+                core = self.prepare() => core?,
+                () = shutdown.cancelled() => return Ok(self.totals()),
+            };
+            if self.hold_lanes(&core, &shutdown, false).await? != Held::Resharded {
+                return Ok(self.totals());
+            }
+        }
     }
 
     /// The same until nothing is due that could be published, or something stays away.
     pub async fn run_until_empty(&self, shutdown: CancellationToken) -> Result<Totals, RelayError> {
-        let core = self.prepare().await?;
-        self.hold_lanes(&core, shutdown, true).await?;
+        let mut core = self.prepare().await?;
+        while self.hold_lanes(&core, &shutdown, true).await? == Held::Resharded {
+            core = self.prepare().await?;
+        }
         let trouble = lock(&core.trouble).take();
         trouble.map_or_else(|| Ok(self.totals()), Err)
     }
@@ -144,6 +203,7 @@ where
             identity,
             lanes,
             markers,
+            hinted: (0..lanes).map(|_| Notify::new()).collect(),
             idle: Notify::new(),
             retries: Mutex::default(),
             trouble: Mutex::default(),
@@ -153,21 +213,31 @@ where
     async fn hold_lanes(
         &self,
         core: &Arc<Core<S, B>>,
-        shutdown: CancellationToken,
+        shutdown: &CancellationToken,
         until_empty: bool,
-    ) -> Result<(), RelayError> {
+    ) -> Result<Held, RelayError> {
         let mut membership = Membership::new(self.owner.clone(), core.lanes);
         let mut running = JoinSet::new();
+        // Ends with this function: nothing waits for a hint.
+        let mut beside = JoinSet::new();
+        if self.options.hints {
+            let from = hints::end(&core.broker, core.store_id()).await?;
+            beside.spawn(hints::follow(Arc::clone(core), from));
+        }
         let mut held: HashMap<u16, CancellationToken> = HashMap::new();
         let mut balance = tokio::time::interval(self.options.lease_ttl / 3);
-        loop {
+        let ended = loop {
             tokio::select! {
-                () = shutdown.cancelled() => break,
+                () = shutdown.cancelled() => break Held::ToTheEnd,
                 _ = balance.tick() => {
-                    if let Err(error) = self.balance(core, &mut membership, &mut held, &mut running).await {
-                        tracing::warn!(%error, "lanes cannot be shared out");
-                        if until_empty {
-                            core.give_up(error);
+                    match self.balance(core, &mut membership, &mut held, &mut running).await {
+                        Ok(Held::ToTheEnd) => {}
+                        Ok(Held::Resharded) => break Held::Resharded,
+                        Err(error) => {
+                            tracing::warn!(%error, "lanes cannot be shared out");
+                            if until_empty {
+                                core.give_up(error);
+                            }
                         }
                     }
                 }
@@ -177,15 +247,15 @@ where
                 }
                 () = core.idle.notified(), if until_empty => {
                     if lock(&core.trouble).is_some() || self.is_empty(core).await? {
-                        break;
+                        break Held::ToTheEnd;
                     }
                 }
             }
-        }
+        };
         held.values().for_each(CancellationToken::cancel);
         while running.join_next().await.is_some() {}
         membership.leave(&self.store).await?;
-        Ok(())
+        Ok(ended)
     }
 
     /// Whether nothing is due in any lane, and nothing waits for this relay to try again.
@@ -202,7 +272,7 @@ where
         membership: &mut Membership,
         held: &mut HashMap<u16, CancellationToken>,
         running: &mut JoinSet<u16>,
-    ) -> Result<(), RelayError> {
+    ) -> Result<Held, RelayError> {
         let (ttl, clock) = (self.options.lease_ttl, &self.ports.clock);
         let Part { lanes, begin } = membership.part(&self.store, ttl, clock.now()).await?;
         let surplus = held.len().saturating_sub(usize::from(lanes));
@@ -219,12 +289,17 @@ where
             let asked_at = clock.elapsed();
             let acquired = self.store.acquire(&lease_name(number), &self.owner, ttl).await?;
             if let Acquired::Held(lease) = acquired {
+                // Whoever changes the shards holds all lanes meanwhile: what is recorded now stands.
+                if self.store.identity().await? != core.identity {
+                    self.store.release(&lease).await?;
+                    return Ok(Held::Resharded);
+                }
                 let stop = CancellationToken::new();
                 let lane = Lane::new(Arc::clone(core), number, lease, asked_at);
                 running.spawn(lane.run(stop.clone()));
                 held.insert(number, stop);
             }
         }
-        Ok(())
+        Ok(Held::ToTheEnd)
     }
 }

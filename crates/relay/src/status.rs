@@ -2,10 +2,10 @@
 
 use helenus_model::Timestamp;
 use helenus_store::contract::{Dispatch, Error, Leases};
+use helenus_store::lanes::lease_name;
 use serde::Serialize;
 
 use crate::Options;
-use crate::options::lease_name;
 
 /// How far publishing is behind, and who does it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

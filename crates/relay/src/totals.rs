@@ -1,6 +1,7 @@
 //! What a relay has done.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// How much was done since the relay was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,19 @@ pub struct Totals {
     pub outages: u64,
 }
 
+/// Where the time of a relay's lanes went, over all of them: lanes work beside each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// Reading what is due.
+    pub reading: Duration,
+    /// Making records and asking whether the broker takes them.
+    pub planning: Duration,
+    /// Publishing.
+    pub publishing: Duration,
+    /// Recording what was published.
+    pub settling: Duration,
+}
+
 /// Counts while lanes work.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -28,6 +42,10 @@ pub(crate) struct Counters {
     pub(crate) parked: AtomicU64,
     pub(crate) take_overs: AtomicU64,
     pub(crate) outages: AtomicU64,
+    pub(crate) reading: AtomicU64,
+    pub(crate) planning: AtomicU64,
+    pub(crate) publishing: AtomicU64,
+    pub(crate) settling: AtomicU64,
 }
 
 impl Counters {
@@ -42,6 +60,22 @@ impl Counters {
             outages: count(&self.outages),
         }
     }
+
+    pub(crate) fn profile(&self) -> Profile {
+        let time = |counter: &AtomicU64| Duration::from_micros(counter.load(Ordering::SeqCst));
+        Profile {
+            reading: time(&self.reading),
+            planning: time(&self.planning),
+            publishing: time(&self.publishing),
+            settling: time(&self.settling),
+        }
+    }
+}
+
+/// Adds time, in microseconds.
+pub(crate) fn add_time(counter: &AtomicU64, more: Duration) {
+    let micros = u64::try_from(more.as_micros()).unwrap_or(u64::MAX);
+    counter.fetch_add(micros, Ordering::SeqCst);
 }
 
 pub(crate) fn add(counter: &AtomicU64, more: usize) {

@@ -34,4 +34,4 @@ pub use subscriptions::{
     Parking, Reason, Settlement, Start, SubscriptionError, SubscriptionName, SubscriptionStatus,
     Subscriptions, Which, lane_of,
 };
-pub use upkeep::{MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep};
+pub use upkeep::{MessageState, Reconciled, RelaysRun, StagedMessage, Sweep, Swept, Upkeep};

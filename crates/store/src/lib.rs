@@ -7,6 +7,7 @@ pub mod aggregate;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
 pub mod contract;
+pub mod lanes;
 pub mod once;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -26,3 +27,4 @@ mod snapshots;
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 pub use append::Bounds;
 pub use ports::Ports;
+pub use shard::shard_of;

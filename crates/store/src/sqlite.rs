@@ -1,7 +1,7 @@
 //! The store in a SQLite file.
 //!
-//! One table holds a message for its whole life; what the seed's pending-dispatch table is for on
-//! Cassandra, a partial index does here, inside the same transaction.
+//! A message is a row of what it says and a narrow row of what became of it, written together; what
+//! the seed's pending-dispatch table is for on Cassandra, a partial index of the latter does here.
 
 mod dispatch;
 mod events;
@@ -22,7 +22,9 @@ use std::path::Path;
 
 use helenus_model::Timestamp;
 use helenus_sqlite::{Component, Engine, OpenError, Options};
+use rusqlite::Connection;
 
+use crate::contract::Error;
 use crate::{Bounds, Ports};
 pub use once::once;
 pub use outbox::stage;
@@ -74,6 +76,7 @@ pub static COMPONENT: Component = Component {
         include_str!("sqlite/005-subscriptions.sql"),
         include_str!("sqlite/006-dispatch.sql"),
         include_str!("sqlite/007-inbox.sql"),
+        include_str!("sqlite/008-settling.sql"),
     ],
 };
 
@@ -94,6 +97,16 @@ impl SqliteStore {
     #[must_use]
     pub fn with_bounds(self, bounds: Bounds) -> Self {
         SqliteStore { bounds, ..self }
+    }
+
+    /// Over how many shards messages are spread: the number that was chosen first, which is `wanted`
+    /// if nobody has chosen yet. [`Upkeep::reshard`](crate::contract::Upkeep::reshard) changes it.
+    pub async fn choose_shards(&self, wanted: Option<u16>) -> Result<u16, Error> {
+        let look = |db: &Connection| Ok::<_, Error>(settings::chosen_shards(db)?);
+        if let Some(chosen) = self.engine.read(look).await? {
+            return Ok(chosen);
+        }
+        self.engine.write(move |db| Ok(settings::choose_shards(db, wanted)?)).await
     }
 
     /// The file.

@@ -13,6 +13,7 @@
 //! Linux only: process identity is read from `/proc`.
 
 mod cassandra;
+mod debezium;
 mod error;
 mod files;
 mod instance;
@@ -39,6 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 pub use cassandra::certificates::{CA_FILE, CLIENT_FILES};
+pub use debezium::Debezium;
 pub use error::{Context, Error, Result};
 pub use instance::{Instance, clear_failed, sweep_private};
 pub use java::java17;

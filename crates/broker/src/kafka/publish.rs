@@ -131,7 +131,7 @@ impl Producer {
         let mut next = FutureRecord::to(&record.topic)
             .partition(partition)
             .payload(record.payload.as_slice())
-            .timestamp(record.timestamp.as_millis())
+            .timestamp(timestamp(record))
             .headers(headers(record));
         next.key = record.key.as_deref();
         loop {
@@ -153,6 +153,12 @@ impl Producer {
 fn position(record: &NewRecord, delivered: &Delivery) -> Position {
     let partition = u32::try_from(delivered.partition).unwrap_or_default();
     Position { topic: record.topic.clone(), partition, offset: Offset(delivered.offset) }
+}
+
+/// The time of a record. To the library 0 means now, and a broker takes nothing from before 1970: such
+/// a record gets the first moment there is.
+pub(super) fn timestamp(record: &NewRecord) -> i64 {
+    record.timestamp.as_millis().max(1)
 }
 
 pub(super) fn headers(record: &NewRecord) -> OwnedHeaders {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
 use super::error::{Error as KafkaFailure, code_of};
-use super::publish::{SETTINGS, headers};
+use super::publish::{SETTINGS, headers, timestamp};
 use super::read::partition_number;
 use super::{KafkaBroker, panicked};
 use crate::contract::{Error, Marker, NewRecord, Publisher, Transaction};
@@ -144,7 +144,7 @@ impl Producer {
                 partition: Some(*partition),
                 payload: Some(record.payload.as_slice()),
                 key: record.key.as_deref(),
-                timestamp: Some(record.timestamp.as_millis()),
+                timestamp: Some(timestamp(record)),
                 headers: Some(headers(record)),
                 ..BaseRecord::to(&record.topic)
             })?;

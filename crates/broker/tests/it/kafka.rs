@@ -156,6 +156,43 @@ async fn an_open_transaction_is_not_read_and_ends_with_the_next_publisher() {
     assert_eq!(broker.last(&topic, 0).await.unwrap(), Some(found[0].clone()));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_keeps_its_time_even_where_that_is_the_first() {
+    let (broker, prefix) = (shared(), prefix());
+    let topic = format!("{prefix}orders");
+    broker.create_topic(&topic, 1).await.unwrap();
+    let at =
+        |millis| NewRecord { timestamp: Timestamp::from_millis(millis), ..record(&topic, "1") };
+    broker.publish(vec![at(0), at(-5), at(1_000)]).await.unwrap();
+    let mut publisher = broker.publisher(&prefix).await.unwrap();
+    publisher.publish(Transaction { records: vec![at(0)], marker: None }).await.unwrap();
+    publisher.finish().await.unwrap();
+    let from = Position { topic, partition: 0, offset: Offset::START };
+    let found = broker.read(from, 10).await.unwrap();
+    let times: Vec<_> = found.iter().map(|record| record.timestamp.as_millis()).collect();
+    // The client library takes 0 for now; Kafka knows nothing before 1970.
+    assert_eq!(times, [1, 1, 1_000, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_are_bytes() {
+    let (broker, prefix) = (shared(), prefix());
+    let topic = format!("{prefix}orders");
+    broker.create_topic(&topic, 1).await.unwrap();
+    let headers = vec![
+        ("größe".to_owned(), vec![0xff, 0xfe, 0x00]),
+        ("empty".to_owned(), Vec::new()),
+        ("größe".to_owned(), "ü".as_bytes().to_vec()),
+    ];
+    broker
+        .publish(vec![NewRecord { headers: headers.clone(), ..record(&topic, "1") }])
+        .await
+        .unwrap();
+    let from = Position { topic, partition: 0, offset: Offset::START };
+    let found = broker.read(from, 10).await.unwrap();
+    assert_eq!(found[0].headers, headers);
+}
+
 /// A broker that lets in the user `helenus` with the password `secret`.
 fn guarded() -> Instance {
     let users = "org.apache.kafka.common.security.plain.PlainLoginModule required \

@@ -38,6 +38,10 @@ pub(crate) enum OutboxCommand {
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
+
+        /// Read everything that is stored, a part of the ring after the other, for what no index tells of
+        #[arg(long)]
+        scan: bool,
     },
     /// Remove what is done and old
     Sweep {

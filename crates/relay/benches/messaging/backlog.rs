@@ -10,8 +10,13 @@ use crate::Result;
 /// Rows of one write.
 const ROWS: usize = 10_000;
 
-/// Stages `messages` for `topic`, due now.
-pub(crate) async fn seed(store: &SqliteStore, topic: &str, messages: usize) -> Result<()> {
+/// Stages `messages` for `topic`: due now, or `done`.
+pub(crate) async fn seed(
+    store: &SqliteStore,
+    topic: &str,
+    messages: usize,
+    done: bool,
+) -> Result<()> {
     let shards = usize::from(store.identity().await?.shards);
     let now = helenus_store::Ports::system().clock.now().as_millis();
     for first in (0..messages).step_by(ROWS) {
@@ -20,29 +25,37 @@ pub(crate) async fn seed(store: &SqliteStore, topic: &str, messages: usize) -> R
         store
             .engine()
             .write(move |db| -> std::result::Result<(), Error> {
-                let mut insert = db.prepare_cached(
-                    "INSERT INTO helenus_outbox_messages
-                         (message_id, shard_id, channel_id, message_type, payload, content_type,
+                let mut content = db.prepare_cached(
+                    "INSERT INTO helenus_outbox_contents
+                         (message_id, channel_id, message_type, payload, content_type,
                           correlation_id, tenant_id, occurred_at_utc, created_at_utc,
-                          next_attempt_at_utc, headers_json, metadata_json, ordering_key,
-                          content_hash)
-                     VALUES (?1, ?2, ?3, 'order.placed', ?4, 'application/json', 'request-1',
-                             'shop', ?5, ?5, ?5, ?6, '{}', ?7, x'00')",
+                          headers_json, metadata_json, ordering_key, content_hash)
+                     VALUES (?1, ?2, 'order.placed', ?3, 'application/json', 'request-1', 'shop',
+                             ?4, ?4, ?5, '{}', ?6, x'00')",
+                )?;
+                let mut dispatch = db.prepare_cached(
+                    "INSERT INTO helenus_outbox_dispatch
+                         (staged_seq, shard_id, next_attempt_at_utc, state, dispatched_at_utc)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?;
                 let headers =
                     "{\"traceparent\":\"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"}";
                 for number in rows.clone() {
                     let key = number % 1_000;
                     let shard = u32::try_from(key % shards).unwrap_or_default();
-                    insert.execute(params![
+                    content.execute(params![
                         format!("m-{number}"),
-                        shard,
                         topic,
                         [b'7'; 256],
                         now,
                         headers,
                         format!("order-{key}"),
                     ])?;
+                    let (state, at) = match done {
+                        true => ("dispatched", Some(now)),
+                        false => ("pending", None),
+                    };
+                    dispatch.execute(params![db.last_insert_rowid(), shard, now, state, at])?;
                 }
                 Ok(())
             })

@@ -6,7 +6,8 @@ use rdkafka::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
-use crate::{BATCH, Result};
+use crate::Result;
+use crate::throughput::BATCH;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -7,8 +7,7 @@ use helenus_broker::kafka::KafkaBroker;
 use helenus_model::{ChannelId, Message, MessageId, Payload};
 use helenus_relay::Relay;
 use helenus_store::Ports;
-use helenus_store::contract::Outbox;
-use helenus_store::sqlite::SqliteStore;
+use helenus_store::contract::{Dispatch, Leases, Outbox};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
@@ -17,10 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{PARTITIONS, Result};
 
-const WARM_UP: usize = 1_000;
-const MESSAGES: usize = 10_000;
-/// A thousand a second.
-const EVERY: Duration = Duration::from_millis(1);
+/// How many messages, and how fast.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Messages a second.
+    pub(crate) rate: usize,
+    /// Messages in all; those of the first second do not count.
+    pub(crate) messages: usize,
+}
 
 /// What was measured.
 pub(crate) struct Latency {
@@ -35,20 +38,24 @@ impl fmt::Display for Latency {
     }
 }
 
-pub(crate) async fn measure(
-    relay: &Relay<SqliteStore, KafkaBroker>,
-    store: &SqliteStore,
+pub(crate) async fn measure<S>(
+    relay: &Relay<S, KafkaBroker>,
+    store: &S,
     address: &str,
     topic: &str,
-) -> Result<Latency> {
+    pace: Pace,
+) -> Result<Latency>
+where
+    S: Outbox + Dispatch + Leases + Clone + 'static,
+{
     let shutdown = CancellationToken::new();
     let consumer = consumer(address, topic)?;
-    let consuming = spawn_blocking(move || consume(&consumer));
+    let consuming = spawn_blocking(move || consume(&consumer, pace.messages));
     let measuring = async {
-        let staged = stage(store, topic).await;
+        let staged = stage(store, topic, pace).await;
         let seen = consuming.await?;
         shutdown.cancel();
-        let mut late: Vec<Duration> = (WARM_UP..MESSAGES)
+        let mut late: Vec<Duration> = (pace.rate..pace.messages)
             .map(|number| seen[number].saturating_duration_since(staged[number]))
             .collect();
         late.sort_unstable();
@@ -62,11 +69,15 @@ pub(crate) async fn measure(
     measured
 }
 
-async fn stage(store: &SqliteStore, topic: &str) -> Vec<Instant> {
-    let mut ticks = tokio::time::interval(EVERY);
+async fn stage<S>(store: &S, topic: &str, pace: Pace) -> Vec<Instant>
+where
+    S: Outbox + Clone + 'static,
+{
+    let mut ticks =
+        tokio::time::interval(Duration::from_secs(1) / u32::try_from(pace.rate).unwrap_or(1));
     let mut staging = JoinSet::new();
     let now = Ports::system().clock.now();
-    for number in 0..MESSAGES {
+    for number in 0..pace.messages {
         ticks.tick().await;
         let (store, topic) = (store.clone(), topic.to_owned());
         staging.spawn(async move {
@@ -82,7 +93,7 @@ async fn stage(store: &SqliteStore, topic: &str) -> Vec<Instant> {
             Some((number, called))
         });
     }
-    let mut staged = vec![Instant::now(); MESSAGES];
+    let mut staged = vec![Instant::now(); pace.messages];
     for (number, at) in staging.join_all().await.into_iter().flatten() {
         staged[number] = at;
     }
@@ -105,9 +116,9 @@ fn consumer(address: &str, topic: &str) -> Result<BaseConsumer> {
 }
 
 /// When each message came.
-fn consume(consumer: &BaseConsumer) -> Vec<Instant> {
-    let mut seen = vec![None; MESSAGES];
-    let mut left = MESSAGES;
+fn consume(consumer: &BaseConsumer, messages: usize) -> Vec<Instant> {
+    let mut seen = vec![None; messages];
+    let mut left = messages;
     while left > 0 {
         let message = match consumer.poll(Duration::from_secs(60)) {
             Some(Ok(message)) => message,

@@ -1,7 +1,8 @@
-//! How fast messages get from an outbox in SQLite into Kafka, and what that costs over a bare producer.
+//! How fast messages get from an outbox into Kafka, and what that costs over the bare things beneath.
 //!
-//! `cargo xtask bench messaging [MESSAGES]`. Figures are printed, never asserted: compare the ratios,
-//! which come from one run on one machine.
+//! `cargo xtask bench messaging [throughput|latency|idle|pending|cassandra] [MESSAGES] [--full]`, all of
+//! them unless some are named. Figures are printed, never asserted: compare the ratios, which come from
+//! one run on one machine.
 
 #![allow(
     clippy::print_stdout,
@@ -9,16 +10,20 @@
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::indexing_slicing,
+    clippy::large_futures,
     reason = "a benchmark measures and prints"
 )]
 
 mod backlog;
 mod bare;
+mod cassandra;
+mod idle;
 mod latency;
+mod pending;
+mod throughput;
 
 use std::error::Error;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use helenus_broker::contract::Broker;
 use helenus_broker::kafka::{KafkaBroker, Options as KafkaOptions};
@@ -28,23 +33,56 @@ use helenus_sqlite::Engine;
 use helenus_store::Ports;
 use helenus_store::sqlite::{self, SqliteStore};
 use helenus_testkit::services::Registry;
-use tokio_util::sync::CancellationToken;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Messages of a backlog unless told otherwise.
-const MESSAGES: usize = 500_000;
-/// Messages in a transaction, for both.
-const BATCH: usize = 5_000;
 const PARTITIONS: u32 = 4;
+const PARTS: [&str; 5] = ["throughput", "latency", "idle", "pending", "cassandra"];
 
-fn main() -> Result<()> {
-    let messages = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(MESSAGES);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(messages))
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// Messages of a backlog in a file.
+    backlog: usize,
+    /// Messages of a backlog on a cluster.
+    cluster_backlog: usize,
+    /// Messages that were dispatched before a read, in a file and on a cluster.
+    dispatched: (usize, usize),
+    /// Seconds of each latency run.
+    seconds: usize,
 }
 
-async fn run(messages: usize) -> Result<()> {
+const SMALL: Size = Size {
+    backlog: 500_000,
+    cluster_backlog: 20_000,
+    dispatched: (1_000_000, 20_000),
+    seconds: 10,
+};
+const FULL: Size = Size {
+    backlog: 500_000,
+    cluster_backlog: 200_000,
+    dispatched: (1_000_000, 200_000),
+    seconds: 30,
+};
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let mut size = if words.iter().any(|word| word == "--full") { FULL } else { SMALL };
+    if let Some(messages) = words.iter().find_map(|word| word.parse().ok()) {
+        size.backlog = messages;
+        size.cluster_backlog = messages.min(size.cluster_backlog);
+        size.dispatched = (messages, messages.min(size.dispatched.1));
+    }
+    let is_name = |word: &&str| !word.starts_with("--") && word.parse::<usize>().is_err();
+    let named: Vec<&str> = words.iter().map(String::as_str).filter(is_name).collect();
+    if let Some(unknown) = named.iter().find(|name| !PARTS.contains(name)) {
+        return Err(format!("'{unknown}' is none of {}", PARTS.join(", ")).into());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run(&|part| named.is_empty() || named.contains(&part), size))
+}
+
+async fn run(wanted: &(dyn Fn(&str) -> bool + Sync), size: Size) -> Result<()> {
     let address = Registry::new().kafka()?.to_string();
     let BrokerUrl::Kafka(endpoint) = format!("kafka://{address}").parse()? else {
         return Err("not a Kafka URL".into());
@@ -52,20 +90,40 @@ async fn run(messages: usize) -> Result<()> {
     let broker = KafkaBroker::new(&endpoint, KafkaOptions::default())?;
     let dir = tempfile::tempdir_in(".")?;
     println!("256 B payloads, all headers, one Kafka broker at {address}, SQLite synchronous=FULL");
-    throughput(&broker, &address, dir.path(), messages).await?;
+    if wanted("throughput") {
+        throughput::run(&broker, &address, dir.path(), size.backlog).await?;
+    }
+    if wanted("latency") {
+        latencies(&broker, &address, dir.path(), size).await?;
+    }
+    if wanted("pending") {
+        pending::sqlite(dir.path(), size.dispatched.0).await?;
+    }
+    if wanted("idle") {
+        idle::run(&broker, dir.path()).await?;
+    }
+    if wanted("cassandra") {
+        cassandra::run(&broker, &address, size).await?;
+    }
+    Ok(())
+}
+
+async fn latencies(broker: &KafkaBroker, address: &str, dir: &Path, size: Size) -> Result<()> {
+    const RATE: usize = 1_000;
     for (name, mode, wake_up) in [
         ("at-least-once", Mode::AtLeastOnce, true),
         ("exactly-once", Mode::ExactlyOnce, true),
         ("exactly-once, polling only", Mode::ExactlyOnce, false),
     ] {
-        let store = open(&dir.path().join(format!("{mode:?}-{wake_up}.db"))).await?;
-        let topic = topic(&broker).await?;
+        let store = open(&dir.join(format!("{mode:?}-{wake_up}.db"))).await?;
+        let topic = topic(broker).await?;
         let options = Options { mode, wake_up, ..Options::default() };
         let relay = Relay::new(store.clone(), broker.clone(), options, Ports::system());
-        let latency = latency::measure(&relay, &store, &address, &topic).await?;
-        println!("enqueue to consumer, 1,000 msg/s, {name:<27} {latency}");
+        let pace = latency::Pace { rate: RATE, messages: RATE * size.seconds };
+        let latency = latency::measure(&relay, &store, address, &topic, pace).await?;
+        println!("enqueue to consumer, {RATE} msg/s, {name:<27} {latency}");
     }
-    idle(&broker, dir.path()).await
+    Ok(())
 }
 
 async fn open(path: &Path) -> Result<SqliteStore> {
@@ -78,60 +136,4 @@ async fn topic(broker: &KafkaBroker) -> Result<String> {
     let topic = format!("bench.{}", Ports::system().random.uuid().simple());
     broker.create_topic(&topic, PARTITIONS).await?;
     Ok(topic)
-}
-
-async fn throughput(
-    broker: &KafkaBroker,
-    address: &str,
-    dir: &Path,
-    messages: usize,
-) -> Result<()> {
-    let bare = bare::publish(address, &topic(broker).await?, messages)?;
-    println!("bare transactional producer, {BATCH} a transaction   {bare:>9.0} msg/s");
-    for mode in [Mode::ExactlyOnce, Mode::AtLeastOnce] {
-        let store = open(&dir.join(format!("backlog-{mode:?}.db"))).await?;
-        backlog::seed(&store, &topic(broker).await?, messages).await?;
-        let options = Options { mode, batch: BATCH, catch_up_batch: BATCH, ..Options::default() };
-        let relay = Relay::new(store.clone(), broker.clone(), options, Ports::system());
-        let started = Instant::now();
-        let totals = relay.run_until_empty(CancellationToken::new()).await?;
-        let rate = totals.published as f64 / started.elapsed().as_secs_f64();
-        println!(
-            "relay from a backlog of {messages}, {mode:?}      {rate:>9.0} msg/s   {:.0} % of the bare producer",
-            100.0 * rate / bare
-        );
-        store.engine().close().await;
-    }
-    Ok(())
-}
-
-/// Processor time of this process while its relay has nothing to do.
-async fn idle(broker: &KafkaBroker, dir: &Path) -> Result<()> {
-    const LOOK: Duration = Duration::from_secs(20);
-    let store = open(&dir.join("idle.db")).await?;
-    let relay = Relay::new(store, broker.clone(), Options::default(), Ports::system());
-    let shutdown = CancellationToken::new();
-    let watching = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        let before = processor_ticks();
-        tokio::time::sleep(LOOK).await;
-        shutdown.cancel();
-        processor_ticks() - before
-    };
-    let (ended, ticks) = tokio::join!(relay.run(shutdown.clone()), watching);
-    ended?;
-    // The kernel counts in hundredths of a second.
-    let share = ticks as f64 / 100.0 / LOOK.as_secs_f64();
-    println!(
-        "idle relay                                          {:>8.2} % of a core",
-        100.0 * share
-    );
-    Ok(())
-}
-
-/// User and system time of this process, in the kernel's ticks.
-fn processor_ticks() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-    fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
 }

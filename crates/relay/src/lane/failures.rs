@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use helenus_broker::contract::{self as broker, Broker, Refusal};
+use helenus_broker::contract::{self as broker, Broker, NewRecord, Refusal};
 use helenus_broker::partition;
 use helenus_model::Timestamp;
 use helenus_store::contract::{Dispatch, Leases, Outcome, Pending, Report};
 
 use super::Lane;
 use crate::error::is_hopeless;
-use crate::plan::{Lines, Planned};
+use crate::plan::Lines;
+use crate::record::{key, topic};
 use crate::totals::add;
-use crate::{Options, Ordering, RelayError, record};
+use crate::{Options, Ordering, RelayError};
 
 impl<S, B> Lane<S, B>
 where
@@ -21,20 +22,20 @@ where
     /// Counts an attempt of each and puts the message off, or parks it after its last one.
     pub(super) async fn fail<'a>(
         &mut self,
-        failed: impl Iterator<Item = (&'a Planned, &'a broker::Error)> + Send,
+        failed: impl Iterator<Item = (&'a Pending, &'a broker::Error)> + Send,
     ) -> Result<(), RelayError> {
         let at = self.core.ports.clock.now();
         let mut reports = Vec::new();
         let mut put_off = Vec::new();
-        for (planned, error) in failed {
-            let failure = self.failure(planned, error, at);
-            let id = &planned.pending.message.message_id;
+        for (pending, error) in failed {
+            let failure = self.failure(pending, error, at);
+            let id = &pending.message.message_id;
             let (attempt, reason) = (failure.attempt, super::chain(error));
             tracing::warn!(message_id = %id, attempt, reason, outcome = ?failure.outcome, "refused");
             reports.push(Report::new(id.clone(), at, Outcome::Started));
             let outcome = Report::new(id.clone(), at, failure.outcome);
             reports.push(Report { reason: Some(reason), ..outcome });
-            put_off.push((planned, failure.retry_at));
+            put_off.push((pending, failure.retry_at));
             if let Some(retry_at) = failure.retry_at {
                 // Before it is no longer due: it must not look as if nothing were left to do.
                 self.core.retry_at(id.clone(), retry_at);
@@ -42,22 +43,22 @@ where
         }
         self.core.store.apply_reports(reports).await?;
         add(&self.core.counters.failed, put_off.len());
-        for (planned, retry_at) in put_off {
-            let id = planned.pending.message.message_id.clone();
+        for (pending, retry_at) in put_off {
+            let id = pending.message.message_id.clone();
             match retry_at {
                 None => {
                     add(&self.core.counters.parked, 1);
                     self.core.settled(std::iter::once(id));
                 }
-                Some(retry_at) => self.block(planned, retry_at).await?,
+                Some(retry_at) => self.block(pending, retry_at).await?,
             }
         }
         Ok(())
     }
 
-    fn failure(&self, planned: &Planned, error: &broker::Error, at: Timestamp) -> Failure {
+    fn failure(&self, pending: &Pending, error: &broker::Error, at: Timestamp) -> Failure {
         let options = &self.core.options;
-        let attempt = planned.pending.attempt_count.saturating_add(1);
+        let attempt = pending.attempt_count.saturating_add(1);
         if is_hopeless(error) || attempt >= options.max_attempts {
             let outcome = Outcome::Parked { key: options.after_parking };
             return Failure { attempt, outcome, retry_at: None };
@@ -71,10 +72,10 @@ where
         Failure { attempt, outcome: Outcome::Failed { next_attempt_at }, retry_at: Some(retry_at) }
     }
 
-    /// What makes the planned messages wait for those that are refused.
+    /// What makes the messages of these records wait for those that are refused.
     pub(super) async fn lines(
         &self,
-        planned: &[Planned],
+        records: &[NewRecord],
         refusals: &[Refusal],
     ) -> Result<Lines, RelayError> {
         let mut lines = Lines::default();
@@ -82,8 +83,8 @@ where
             Ordering::Aggregate => {}
             Ordering::Global => lines.all = true,
             Ordering::Partition => {
-                for refused in refusals.iter().filter_map(|refusal| planned.get(refusal.index)) {
-                    let topic = &refused.record.topic;
+                for refused in refusals.iter().filter_map(|refusal| records.get(refusal.index)) {
+                    let topic = &refused.topic;
                     if !lines.partitions.contains_key(topic) {
                         lines.partitions.insert(topic.clone(), self.partitions(topic).await?);
                     }
@@ -102,14 +103,14 @@ where
         }
     }
 
-    async fn block(&mut self, planned: &Planned, until: Timestamp) -> Result<(), RelayError> {
+    async fn block(&mut self, pending: &Pending, until: Timestamp) -> Result<(), RelayError> {
         match self.core.options.ordering {
             Ordering::Aggregate => {}
             Ordering::Global => self.blocked.all_until = Some(until),
             Ordering::Partition => {
-                let count = self.partitions(&planned.record.topic).await?;
-                let key = planned.record.key.as_deref().unwrap_or_default();
-                let place = (planned.record.topic.clone(), partition::of_key(key, count));
+                let topic = topic(&pending.message, &self.core.options).to_owned();
+                let count = self.partitions(&topic).await?;
+                let place = (topic, partition::of_key(key(&pending.message).as_bytes(), count));
                 self.blocked.partitions.insert(place, (count, until));
             }
         }
@@ -144,9 +145,8 @@ impl Blocked {
             return;
         }
         due.retain(|pending| {
-            let record = record(&pending.message);
-            let topic = options.topics.get(&record.topic).unwrap_or(&record.topic);
-            let key = record.key.as_deref().unwrap_or_default();
+            let topic = topic(&pending.message, options);
+            let key = key(&pending.message).as_bytes();
             !self.partitions.iter().any(|((blocked, partition), (count, _))| {
                 blocked == topic && partition::of_key(key, *count) == *partition
             })

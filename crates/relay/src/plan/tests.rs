@@ -16,8 +16,8 @@ fn pending(id: &str, key: Option<&str>, bytes: usize) -> Pending {
     Pending { message, shard: 0, attempt_count: 0, created_at: at, eligible_at: at }
 }
 
-fn ids(planned: &[Planned]) -> Vec<&str> {
-    planned.iter().map(|planned| planned.pending.message.message_id.as_str()).collect()
+fn ids(pending: &[Pending]) -> Vec<&str> {
+    pending.iter().map(|pending| pending.message.message_id.as_str()).collect()
 }
 
 fn planned(due: Vec<Pending>, count: usize) -> Plan {
@@ -27,15 +27,15 @@ fn planned(due: Vec<Pending>, count: usize) -> Plan {
 #[test]
 fn a_plan_is_a_prefix_bounded_by_count_and_bytes() {
     let due = || (0..10).map(|n| pending(&format!("m-{n}"), None, 1)).collect::<Vec<_>>();
-    assert_eq!(ids(&planned(due(), 3).publish), ["m-0", "m-1", "m-2"]);
-    assert_eq!(planned(due(), 100).publish.len(), 10);
+    assert_eq!(ids(&planned(due(), 3).publish.messages), ["m-0", "m-1", "m-2"]);
+    assert_eq!(planned(due(), 100).publish.records.len(), 10);
     let large = (0..40).map(|n| pending(&format!("m-{n}"), None, 1_000_000)).collect();
-    assert_eq!(planned(large, 100).publish.len(), 16);
+    assert_eq!(planned(large, 100).publish.records.len(), 16);
     let larger_than_all = vec![pending("m-0", None, 20_000_000), pending("m-1", None, 1)];
-    assert_eq!(ids(&planned(larger_than_all, 100).publish), ["m-0"]);
+    assert_eq!(ids(&planned(larger_than_all, 100).publish.messages), ["m-0"]);
     let long = |n: usize| format!("{n:0>500}");
     let long_ids = (0..2_000).map(|n| pending(&long(n), None, 1)).collect();
-    let plan = planned(long_ids, 10_000).publish;
+    let plan = planned(long_ids, 10_000).publish.messages;
     assert!(plan.len() > 400 && plan.len() * 500 <= MARKER_BYTES, "{}", plan.len());
 }
 
@@ -45,10 +45,10 @@ fn what_stands_behind_a_refused_message_of_its_key_waits() {
     let due = || planned(due.map(|(id, key)| pending(id, key, 1)).to_vec(), 100).publish;
     let (refused, rest) = without(due(), &HashSet::from([0, 1]), &Lines::default());
     assert_eq!(ids(&refused), ["a", "b"]);
-    assert_eq!(ids(&rest), ["d", "e"]);
+    assert_eq!(ids(&rest.messages), ["d", "e"]);
     let one_line = Lines { all: true, ..Lines::default() };
     let (refused, rest) = without(due(), &HashSet::from([2, 3]), &one_line);
-    assert_eq!((ids(&refused), ids(&rest)), (vec!["c", "d"], vec!["a", "b"]));
+    assert_eq!((ids(&refused), ids(&rest.messages)), (vec!["c", "d"], vec!["a", "b"]));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_partition_can_be_a_line() {
     let others = (1..20).map(|n| format!("m-{n}"));
     let others: Vec<String> = others.filter(|id| partition_of(id) != partition_of("m-0")).collect();
     assert!(!others.is_empty());
-    assert_eq!(ids(&rest), others);
+    assert_eq!(ids(&rest.messages), others);
 }
 
 #[test]
@@ -80,13 +80,13 @@ fn an_event_is_told_once_to_a_channel() {
         ]
     };
     let plan_all = plan(due(), 100, &Options::default(), &Events::default());
-    assert_eq!((ids(&plan_all.publish), plan_all.skip.len()), (vec!["m-1"], 0));
+    assert_eq!((ids(&plan_all.publish.messages), plan_all.skip.len()), (vec!["m-1"], 0));
     let mut events = Events::default();
     events.remember(event(&due()[0].message, &Options::default()).unwrap());
     let plan_some = plan(due(), 100, &Options::default(), &events);
-    assert_eq!((ids(&plan_some.publish), plan_some.skip.len()), (vec!["m-3", "m-4"], 2));
+    assert_eq!((ids(&plan_some.publish.messages), plan_some.skip.len()), (vec!["m-3", "m-4"], 2));
     let options = Options { deduplicate: false, ..Options::default() };
-    assert_eq!(plan(due(), 100, &options, &events).publish.len(), 4);
+    assert_eq!(plan(due(), 100, &options, &events).publish.records.len(), 4);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_channel_has_the_topic_it_is_mapped_to() {
     let topics = [("orders".to_owned(), "shop.orders".to_owned())].into();
     let options = Options { topics, ..Options::default() };
     let plan = plan(vec![pending("m-1", None, 1)], 1, &options, &Events::default());
-    assert_eq!(plan.publish[0].record.topic, "shop.orders");
+    assert_eq!(plan.publish.records[0].topic, "shop.orders");
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use helenus_broker::contract::{Broker, Marker, Publisher, Transaction};
-use helenus_model::{ChannelId, Failure, Message, Payload};
-use helenus_relay::{Mode, Options, Ordering, RelayError, status};
-use helenus_store::contract::{AfterParking, Dispatch, Outbox};
+use helenus_broker::contract::{Broker, Marker, NewRecord, Publisher, Transaction};
+use helenus_model::{ChannelId, Failure, Hint, Message, MessageId, Payload, hints_topic};
+use helenus_relay::{Mode, Options, Ordering, Polling, RelayError, status};
+use helenus_sqlite::rusqlite::Connection;
+use helenus_store::contract::{Acquired, AfterParking, Dispatch, Leases, Outbox};
+use helenus_store::lanes::lease_name;
 use tokio_util::sync::CancellationToken;
 
 use crate::shop::{LONG_AGO, Shop, quick};
@@ -215,6 +217,53 @@ pub(crate) async fn a_running_relay_publishes_what_is_staged_beside_it<B: Any>(s
     check_all(shop, "orders", 3, 50).await;
 }
 
+/// Told of each message three times, as by the agents of three replicas; nothing else ever wakes the
+/// relay.
+pub(crate) async fn a_hint_wakes_the_lane_of_its_message_and_is_believed_in_nothing_else<B: Any>(
+    shop: &Shop<B>,
+) {
+    shop.create("orders", 2).await;
+    let never = Duration::from_secs(86_400);
+    let polling = Polling { first: never, least: never, most: never };
+    let options = Options { hints: true, wake_up: false, polling, lease_ttl: never, ..quick() };
+    let relay = shop.relay(options);
+    let topic = hints_topic(shop.store.identity().await.unwrap().store_id);
+    let tell = async |payload: Vec<u8>| {
+        let record = |node: &str| NewRecord {
+            topic: topic.clone(),
+            key: Some(node.as_bytes().to_vec()),
+            headers: Vec::new(),
+            payload: payload.clone(),
+            timestamp: shop.ports.clock.now(),
+        };
+        let told = shop.broker.publish(["n1", "n2", "n3"].map(record).to_vec());
+        told.await.unwrap();
+    };
+    let shutdown = CancellationToken::new();
+    let staging = async {
+        for number in 0..30 {
+            let key = format!("key-{}", number % 7);
+            // The first of all are found without being told of: the relay looks when it starts.
+            shop.stage("orders", &key, number).await;
+            let id = MessageId::new(format!("orders/{key}/{number}")).unwrap();
+            while shop.broker.bounds(&topic).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            tell(b"no hint".to_vec()).await;
+            let gone = MessageId::new("orders/never/staged").unwrap();
+            tell(Hint { id: gone, key: Some(key.clone()) }.to_bytes()).await;
+            tell(Hint { id, key: Some(key) }.to_bytes()).await;
+            while relay.totals().published <= number as u64 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        shutdown.cancel();
+    };
+    let (done, ()) = tokio::join!(relay.run(shutdown.clone()), staging);
+    assert_eq!(done.unwrap().published, 30);
+    check_all(shop, "orders", 7, 30).await;
+}
+
 pub(crate) async fn relays_share_the_lanes_and_take_over_from_one_that_leaves<B: Any>(
     shop: &Shop<B>,
 ) {
@@ -250,6 +299,42 @@ pub(crate) async fn relays_share_the_lanes_and_take_over_from_one_that_leaves<B:
     assert_eq!(owners().await, (0, 0));
 }
 
+/// A relay that started before the shards changed, and holds no lane yet, learns of it with its first.
+pub(crate) async fn a_relay_goes_on_with_another_number_of_shards<B: Any>(shop: &Shop<B>) {
+    shop.create("orders", 2).await;
+    let options = Options { lease_ttl: Duration::from_millis(300), ..quick() };
+    let mut held = Vec::new();
+    for lane in 0..options.lanes {
+        let taken = shop.store.acquire(&lease_name(lane), "other", Duration::from_secs(600)).await;
+        let Acquired::Held(lease) = taken.unwrap() else { panic!("lane {lane} is free") };
+        held.push(lease);
+    }
+    let (relay, stop) = (shop.relay(options), CancellationToken::new());
+    let watching = async {
+        // It is there, and waits for lanes.
+        while shop.store.holder("relay-member/0").await.unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // Whoever changes the shards holds all lanes meanwhile; nothing is staged yet that had to move.
+        let change = |db: &Connection| -> Result<(), helenus_sqlite::Error> {
+            db.execute("UPDATE helenus_settings SET value = '64' WHERE name = 'shards'", [])?;
+            Ok(())
+        };
+        shop.store.engine().write(change).await.unwrap();
+        for lease in &held {
+            shop.store.release(lease).await.unwrap();
+        }
+        stage_all(shop, "orders", 20, 100).await;
+        while relay.totals().published < 100 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(relay.run(stop.clone()), watching);
+    ended.unwrap();
+    check_all(shop, "orders", 20, 100).await;
+}
+
 /// A marker of lane 0 as a relay writes it.
 async fn marker<B: Any>(shop: &Shop<B>, ids: &[&str]) -> Marker {
     let store_id = shop.store.identity().await.unwrap().store_id;
@@ -273,8 +358,12 @@ pub(crate) async fn what_was_published_and_not_settled_is_not_published_again<B:
     shop.broker.create_compacted_topic(&marker.topic, 1).await.unwrap();
     let store_id = shop.store.identity().await.unwrap().store_id;
     let mut killed = shop.broker.publisher(&format!("helenus.{store_id}.0")).await.unwrap();
-    let sent =
-        |number| helenus_relay::record(&shop.message("orders", &format!("key-{number}"), number));
+    let sent = |number| {
+        helenus_relay::record(
+            &shop.message("orders", &format!("key-{number}"), number),
+            &Options::default(),
+        )
+    };
     let records = vec![sent(0), sent(1)];
     killed.publish(Transaction { records, marker: Some(marker) }).await.unwrap();
 

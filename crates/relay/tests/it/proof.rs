@@ -6,22 +6,27 @@
 //! one up while its successor works.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use helenus_broker::contract::Broker;
+use helenus_broker::contract::{Bounds, Broker, Position};
 use helenus_broker::kafka::KafkaBroker;
+use helenus_model::backend::StoreUrl;
 use helenus_model::{
     ChannelId, Failure, Message, MessageId, Payload, Random, SeededRandom, SystemRandom,
 };
 use helenus_relay::{Options, Relay};
 use helenus_sqlite::Engine;
 use helenus_store::Ports;
-use helenus_store::contract::{Leases, Outbox};
+use helenus_store::cassandra::{CassandraStore, Options as CassandraOptions};
+use helenus_store::contract::{Dispatch, Leases, Outbox};
 use helenus_store::sqlite::{self, SqliteStore};
+use helenus_testkit::isolated::Keyspace;
+use helenus_testkit::services::Registry;
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use tokio::task::JoinSet;
 
 use crate::kafka::shared;
@@ -37,68 +42,138 @@ fn is_full_size() -> bool {
     std::env::var_os("HELENUS_PROOF").is_some()
 }
 
-fn options() -> Options {
-    Options { batch: 50, lease_ttl: Duration::from_millis(1_000), ..quick() }
+fn options(lease_ttl: Duration) -> Options {
+    Options { batch: 50, lease_ttl, ..quick() }
 }
 
-async fn open(path: &Path) -> SqliteStore {
+/// What a proof is about: where the outbox is, and how long a relay that is gone keeps its lanes.
+#[derive(Clone, Copy)]
+struct Case {
+    name: &'static str,
+    test: &'static str,
+    lease_ttl: Duration,
+}
+
+const SQLITE: Case = Case {
+    name: "SQLite",
+    test: "proof::killed_and_paused_relays_publish_each_message_once_and_in_order",
+    lease_ttl: Duration::from_millis(1_000),
+};
+/// A conditional write of a busy node takes its time.
+const CASSANDRA: Case = Case {
+    name: "Cassandra",
+    test: "proof::relays_of_a_cluster_that_are_killed_and_paused_publish_each_message_once",
+    lease_ttl: Duration::from_secs(3),
+};
+
+async fn open(path: &str) -> SqliteStore {
     let components = [&sqlite::COMPONENT];
     let engine = Engine::open(path, helenus_sqlite::Options::default(), &components).await;
     SqliteStore::on(engine.unwrap(), Ports::system())
 }
 
+fn open_cluster(url: &str) -> CassandraStore {
+    let StoreUrl::Cassandra(endpoint) = url.parse().unwrap() else { panic!("{url}") };
+    CassandraStore::new(endpoint, CassandraOptions::default(), Ports::system()).unwrap()
+}
+
+/// What a child is: a relay until it is killed.
+async fn relay(store: impl Dispatch + Leases + Clone + 'static, case: Case) {
+    let relay = Relay::new(store, shared(), options(case.lease_ttl), Ports::system());
+    relay.run(Default::default()).await.unwrap();
+}
+
 #[test]
 fn killed_and_paused_relays_publish_each_message_once_and_in_order() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    if let Some(path) = std::env::var_os(CHILD) {
-        runtime.block_on(async {
-            let store = open(Path::new(&path)).await;
-            let relay = Relay::new(store, shared(), options(), Ports::system());
-            relay.run(Default::default()).await.unwrap();
-        });
-        return;
+    if let Ok(path) = std::env::var(CHILD) {
+        return runtime.block_on(async { relay(open(&path).await, SQLITE).await });
     }
-    let (kills, every) = if is_full_size() { (50, 6) } else { (5, 4) };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("shop.db").to_str().unwrap().to_owned();
+    runtime.block_on(async {
+        let store = open(&path).await;
+        prove(SQLITE, &store, &path, if is_full_size() { (50, 6) } else { (5, 4) }).await;
+        store.engine().close().await;
+    });
+}
+
+#[test]
+fn relays_of_a_cluster_that_are_killed_and_paused_publish_each_message_once() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    if let Ok(url) = std::env::var(CHILD) {
+        return runtime.block_on(relay(open_cluster(&url), CASSANDRA));
+    }
+    runtime.block_on(async {
+        let keyspace = Keyspace::create().await;
+        let store = open_cluster(&keyspace.url());
+        store.identity().await.unwrap();
+        let size = if is_full_size() { (50, 6) } else { (3, 2) };
+        prove(CASSANDRA, &store, &keyspace.url(), size).await;
+    });
+}
+
+/// Disturbs relays of `store`, of which `every` how-manieth is paused instead of killed, and prints
+/// what was found.
+async fn prove<S>(case: Case, store: &S, place: &str, (kills, every): (usize, usize))
+where
+    S: Outbox + Dispatch + Leases + Clone + 'static,
+{
     let seed = SystemRandom.next_u64();
     println!("seed {seed}");
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("shop.db");
-    let found = runtime.block_on(disturb(&path, kills, every, &SeededRandom::new(seed)));
+    let found = disturb(case, store, place, kills, every, &SeededRandom::new(seed)).await;
     println!(
-        "proof: relay from SQLite into Kafka, {kills} relays ended by SIGKILL, {} of them paused and \
-         woken after their successor had taken over, {PRODUCERS} producers: {} messages, each seen \
-         once by a read_committed consumer, each key in order",
-        found.paused, found.messages
+        "proof: relay from {} into Kafka, {kills} relays ended by SIGKILL, {} of them paused in the \
+         middle of a transaction and woken after their successor had taken over, {PRODUCERS} \
+         producers: {} messages, each seen once by a read_committed consumer, each key in order; \
+         transactions committed by woken relays under their old leases: {}",
+        case.name, found.paused, found.messages, found.of_zombies
     );
 }
 
 struct Found {
     paused: usize,
     messages: usize,
+    /// Transactions that a relay committed after it was woken.
+    of_zombies: usize,
 }
 
-async fn disturb(path: &Path, kills: usize, every: usize, random: &SeededRandom) -> Found {
+async fn disturb<S>(
+    case: Case,
+    store: &S,
+    place: &str,
+    kills: usize,
+    every: usize,
+    random: &SeededRandom,
+) -> Found
+where
+    S: Outbox + Dispatch + Leases + Clone + 'static,
+{
     let broker = shared();
     let topic = format!("relay.proof.{}", SystemRandom.uuid().simple());
     broker.create_topic(&topic, 3).await.unwrap();
-    let store = open(path).await;
+    let markers = format!("helenus.{}.markers", store.identity().await.unwrap().store_id);
     let progress = Progress { broker: broker.clone(), topic: topic.clone() };
-    let staging = Staging::begin(&store, &progress);
-    let mut zombie: Option<Child> = None;
-    let mut paused = 0;
+    let staging = Staging::begin(store, &progress);
+    let mut zombie: Option<Zombie> = None;
+    let (mut paused, mut of_zombies) = (0, 0);
     for round in 1..=kills {
-        let mut child = spawn(path);
+        let mut child = spawn(case, place);
         progress.beyond(progress.seen().await).await;
         if let Some(mut zombie) = zombie.take() {
             // Its successor works; now it goes on as if nothing had been.
-            signal(&zombie, "CONT");
+            let woken_at = broker.bounds(&markers).await.unwrap();
+            signal(&zombie.child, "CONT");
             progress.beyond(progress.seen().await).await;
-            end(&mut zombie);
+            end(&mut zombie.child);
+            let own = zombie.transactions(&broker, &markers, &woken_at).await;
+            assert_eq!(own, 0, "a relay published under a lease that had passed on");
+            of_zombies += own;
         }
         tokio::time::sleep(Duration::from_millis(random.below(200))).await;
         if round % every == 0 && round < kills {
-            pause(&child, &store).await;
-            zombie = Some(child);
+            pause(&child, store, &progress, random).await;
+            zombie = Some(Zombie::of(child, store).await);
             paused += 1;
         } else {
             end(&mut child);
@@ -106,17 +181,51 @@ async fn disturb(path: &Path, kills: usize, every: usize, random: &SeededRandom)
     }
     let messages = staging.finish().await;
     // The leases of the last one have to expire first.
-    let relay = Relay::new(store.clone(), broker, options(), Ports::system());
+    let relay = Relay::new(store.clone(), broker, options(case.lease_ttl), Ports::system());
     relay.run_until_empty(Default::default()).await.unwrap();
     progress.check(&messages).await;
-    store.engine().close().await;
-    Found { paused, messages: messages.iter().sum() }
+    Found { paused, messages: messages.iter().sum(), of_zombies }
 }
 
-fn spawn(path: &Path) -> Child {
+/// A relay that was paused, and the epochs of the lanes at that moment: none of its own is higher.
+struct Zombie {
+    child: Child,
+    epochs: Vec<i64>,
+}
+
+impl Zombie {
+    async fn of(child: Child, store: &impl Leases) -> Zombie {
+        let mut epochs = Vec::new();
+        for lane in 0..Options::default().lanes {
+            let lease = store.holder(&format!("relay/{lane}")).await.unwrap();
+            epochs.push(lease.map_or(i64::MAX, |lease| lease.epoch));
+        }
+        Zombie { child, epochs }
+    }
+
+    /// Transactions that it has committed, under leases it had when it was paused, since the markers
+    /// ended there. Every transaction has a marker, which says whose it is. Lanes that it takes anew
+    /// once it is awake are its own by right.
+    async fn transactions(&self, broker: &KafkaBroker, markers: &str, since: &[Bounds]) -> usize {
+        let owner = format!("relay-{}-", self.child.id());
+        let mut count = 0;
+        for (partition, (bounds, epoch)) in since.iter().zip(&self.epochs).enumerate() {
+            let partition = u32::try_from(partition).unwrap();
+            let from = Position { topic: markers.to_owned(), partition, offset: bounds.end };
+            for record in broker.read(from, 10_000).await.unwrap() {
+                let marker: serde_json::Value = serde_json::from_slice(&record.payload).unwrap();
+                let is_own = marker["owner"].as_str().unwrap().starts_with(&owner);
+                count += usize::from(is_own && marker["epoch"].as_i64().unwrap() <= *epoch);
+            }
+        }
+        count
+    }
+}
+
+fn spawn(case: Case, place: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["proof::killed_and_paused_relays_publish_each_message_once_and_in_order", "--exact"])
-        .env(CHILD, path)
+        .args([case.test, "--exact"])
+        .env(CHILD, place)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -128,15 +237,18 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// Stops the child at a moment when it does not hold the file's lock: nobody could take over from it
-/// then, and nothing would be proved.
-async fn pause(child: &Child, store: &SqliteStore) {
+/// Stops the child in the middle of a transaction, and at a moment when it does not hold a file's lock:
+/// nobody could take over from it then, and nothing would be proved.
+async fn pause(child: &Child, store: &impl Leases, progress: &Progress, random: &SeededRandom) {
     loop {
         signal(child, "STOP");
-        if store.acquire("proof", "parent", Duration::from_millis(1)).await.is_ok() {
+        if store.acquire("proof", "parent", Duration::from_millis(1)).await.is_ok()
+            && progress.is_amid().await
+        {
             return;
         }
         signal(child, "CONT");
+        tokio::time::sleep(Duration::from_millis(random.below(50))).await;
     }
 }
 
@@ -152,7 +264,7 @@ struct Staging {
 }
 
 impl Staging {
-    fn begin(store: &SqliteStore, progress: &Progress) -> Self {
+    fn begin<S: Outbox + Clone + 'static>(store: &S, progress: &Progress) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let staged = Arc::new(AtomicUsize::new(0));
         let mut producers = JoinSet::new();
@@ -221,6 +333,37 @@ impl Progress {
         while self.seen().await <= seen {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// Whether records were written that are neither committed nor aborted, and stay so: whoever wrote
+    /// them has stopped. A commit under way shows within moments.
+    async fn is_amid(&self) -> bool {
+        for _ in 0..5 {
+            let committed = self.broker.bounds(&self.topic).await.unwrap();
+            let written = self.written().await;
+            if committed.iter().map(|bounds| bounds.end.0).eq(written) {
+                return false;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        true
+    }
+
+    /// Where each partition ends, committed or not.
+    async fn written(&self) -> Vec<i64> {
+        let (address, topic) = (Registry::new().kafka().unwrap().to_string(), self.topic.clone());
+        let asked = tokio::task::spawn_blocking(move || {
+            let consumer: BaseConsumer = ClientConfig::new()
+                .set("bootstrap.servers", address)
+                .set("isolation.level", "read_uncommitted")
+                .create()
+                .unwrap();
+            let end = |partition| {
+                consumer.fetch_watermarks(&topic, partition, Duration::from_secs(30)).unwrap().1
+            };
+            (0..3).map(end).collect()
+        });
+        asked.await.unwrap()
     }
 
     async fn check(&self, staged: &[usize]) {

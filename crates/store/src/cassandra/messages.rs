@@ -17,6 +17,7 @@ mod reconcile;
 mod report;
 mod reshard;
 mod rows;
+mod scan;
 mod stamp;
 mod statements;
 mod suspects;
@@ -87,8 +88,17 @@ impl Messages {
         self.shards.load(Ordering::Relaxed)
     }
 
-    fn identity(&self) -> Identity {
-        Identity { store_id: self.store_id, shards: self.shards() }
+    /// Reads how many shards there are: another process may have changed it.
+    async fn look_at_identity(&self) -> Result<Identity, Error> {
+        let rows = select(&self.session, &self.upkeep.shards, ()).await?;
+        let row = rows.maybe_first_row::<(Option<String>,)>();
+        let row = row.map_err(|error| Error::corrupt(error.to_string()))?;
+        let recorded = row.and_then(|(value,)| value?.parse().ok());
+        let shards = recorded.ok_or_else(|| Error::corrupt("setting shards has no value"))?;
+        if self.shards.swap(shards, Ordering::Relaxed) != shards {
+            self.memory.clear();
+        }
+        Ok(Identity { store_id: self.store_id, shards })
     }
 
     /// What is true of a message.

@@ -1,10 +1,11 @@
 //! Looking after an outbox: what is in it, what can go, what was left half done.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
 
 use futures_util::Stream;
-use helenus_model::{ChannelId, MessageId, Payload, Timestamp};
+use helenus_model::{ChannelId, Failure, Kind, MessageId, Payload, Timestamp};
 use serde::Serialize;
 
 use super::Error;
@@ -23,14 +24,44 @@ pub trait Upkeep: Send + Sync {
     /// Finishes what somebody began and did not end. With `dry_run` only says what it would do.
     fn reconcile(&self, dry_run: bool) -> impl Future<Output = Result<Reconciled, Error>> + Send;
 
+    /// The same, and looks for what no index tells of, by reading everything there is in bounded parts.
+    fn scan(&self, dry_run: bool) -> impl Future<Output = Result<Reconciled, Error>> + Send;
+
     /// Keeps unpublished messages of tables that expire for `by` longer; gives how many.
     fn extend_ttl(&self, by: Duration) -> impl Future<Output = Result<u64, Error>> + Send;
 
     /// Spreads the messages over another number of shards; gives how many have moved.
     ///
-    /// No relay may run meanwhile, and processes that stage are to be started again afterwards: until
-    /// then their messages are found late.
+    /// Takes the leases of all lanes first, so it is refused ([`RelaysRun`]) while a relay holds one, and
+    /// a relay that comes meanwhile waits. Processes that stage are to be started again afterwards:
+    /// until then their messages are found late.
     fn reshard(&self, shards: u16) -> impl Future<Output = Result<u64, Error>> + Send;
+}
+
+/// Relays hold lanes, so that messages must not move between them.
+#[derive(Debug, thiserror::Error)]
+#[error("the shards were not changed: {owner} publishes")]
+pub struct RelaysRun {
+    /// A relay that holds a lane.
+    pub owner: String,
+}
+
+impl Failure for RelaysRun {
+    fn kind(&self) -> Kind {
+        Kind::Conflict
+    }
+
+    fn code(&self) -> &'static str {
+        "relays_run"
+    }
+
+    fn applied(&self) -> Option<bool> {
+        Some(false)
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("stop all relays first; one that was killed counts until its lease ends".into())
+    }
 }
 
 /// What a message is.

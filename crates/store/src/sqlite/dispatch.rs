@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use helenus_model::limits::DISPATCH_BATCH_MAX;
 use helenus_model::{MessageId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, params};
 use tokio::sync::watch;
 
 use super::{SqliteStore, rows, settings};
@@ -40,7 +40,8 @@ impl Dispatch for SqliteStore {
 
     async fn apply_reports(&self, reports: Vec<Report>) -> Result<Vec<Settled>, Error> {
         let apply_all = move |db: &Connection| -> rusqlite::Result<_> {
-            reports.iter().map(|report| apply(db, report)).collect()
+            let mut recording = Reports::new(db)?;
+            reports.iter().map(|report| recording.apply(report)).collect()
         };
         self.engine.write(move |db| Ok(apply_all(db).map_err(helenus_sqlite::Error::from)?)).await
     }
@@ -66,11 +67,9 @@ fn due(
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Pending>, helenus_sqlite::Error> {
-    const WALK: &str = "SELECT next_attempt_at_utc, staged_seq FROM helenus_outbox_messages AS m
+    const WALK: &str = "SELECT next_attempt_at_utc, staged_seq, dispatch_attempt_count
+         FROM helenus_outbox_dispatch
          WHERE state = 'pending' AND shard_id = ?1 AND next_attempt_at_utc <= ?2
-           AND NOT EXISTS (SELECT 1 FROM helenus_outbox_held AS h
-                           WHERE h.shard_id = ?1 AND h.ordering_key = m.ordering_key
-                             AND h.staged_seq < m.staged_seq)
          ORDER BY next_attempt_at_utc, staged_seq";
     let mut found = Vec::new();
     if limit == 0 {
@@ -83,37 +82,71 @@ fn due(
     }
     let mut walks = Vec::with_capacity(shards.len());
     for (query, shard) in queries.iter_mut().zip(&shards) {
-        walks.push(query.query((shard, now.as_millis()))?);
+        walks.push((*shard, query.query((shard, now.as_millis()))?));
     }
     let mut heads = BinaryHeap::new();
-    for (index, walk) in walks.iter_mut().enumerate() {
+    for (index, (_, walk)) in walks.iter_mut().enumerate() {
         heads.extend(step(walk)?.map(|head| Reverse((head, index))));
     }
-    let message =
-        format!("SELECT {} FROM helenus_outbox_messages WHERE staged_seq = ?1", rows::COLUMNS);
-    let mut message = db.prepare_cached(&message)?;
-    while let Some(Reverse(((_, staged_seq), index))) = heads.pop() {
-        let mut rows = message.query([staged_seq])?;
+    let content =
+        format!("SELECT {} FROM helenus_outbox_contents WHERE staged_seq = ?1", rows::CONTENT);
+    let mut content = db.prepare_cached(&content)?;
+    let mut waits = Waits::new(db)?;
+    while let Some(Reverse(((eligible_at, staged_seq, attempt_count), index))) = heads.pop() {
+        let Some((shard, walk)) = walks.get_mut(index) else { break };
+        let mut rows = content.query([staged_seq])?;
         if let Some(row) = rows.next()? {
-            found.push(rows::pending(row)?);
+            let (message, created_at) = rows::message(row)?;
+            if !waits.waits(*shard, message.ordering_key.as_deref(), staged_seq)? {
+                let (shard, eligible_at) = (*shard, Timestamp::from_millis(eligible_at));
+                found.push(Pending { message, shard, attempt_count, created_at, eligible_at });
+            }
         }
         if found.len() == limit {
             break;
         }
-        if let Some(walk) = walks.get_mut(index) {
-            heads.extend(step(walk)?.map(|head| Reverse((head, index))));
-        }
+        heads.extend(step(walk)?.map(|head| Reverse((head, index))));
     }
     Ok(found)
 }
 
-fn step(walk: &mut rusqlite::Rows<'_>) -> rusqlite::Result<Option<(i64, i64)>> {
-    walk.next()?.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
+/// When a message is due, its number, and the attempts at it.
+fn step(walk: &mut rusqlite::Rows<'_>) -> rusqlite::Result<Option<(i64, i64, u32)>> {
+    walk.next()?.map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).transpose()
+}
+
+/// Whether messages wait for others of their key; mostly nobody does.
+struct Waits<'a> {
+    behind: Option<CachedStatement<'a>>,
+}
+
+impl<'a> Waits<'a> {
+    fn new(db: &'a Connection) -> rusqlite::Result<Self> {
+        if !is_anything_held(db)? {
+            return Ok(Waits { behind: None });
+        }
+        let behind = db.prepare_cached(
+            "SELECT 1 FROM helenus_outbox_held
+             WHERE shard_id = ?1 AND ordering_key = ?2 AND staged_seq < ?3",
+        )?;
+        Ok(Waits { behind: Some(behind) })
+    }
+
+    fn waits(&mut self, shard: u16, key: Option<&str>, staged_seq: i64) -> rusqlite::Result<bool> {
+        match (&mut self.behind, key) {
+            (Some(behind), Some(key)) => behind.exists((shard, key, staged_seq)),
+            _ => Ok(false),
+        }
+    }
+}
+
+fn is_anything_held(db: &Connection) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM helenus_outbox_held LIMIT 1")?.exists([])
 }
 
 fn backlog(db: &Connection, now: Timestamp) -> Result<Backlog, helenus_sqlite::Error> {
     let (unpublished, oldest): (i64, Option<i64>) = db.query_row(
-        "SELECT count(*), min(next_attempt_at_utc) FROM helenus_outbox_messages
+        "SELECT count(*), min(next_attempt_at_utc) FROM helenus_outbox_dispatch
          WHERE state = 'pending'",
         [],
         |row| Ok((row.get(0)?, row.get(1)?)),
@@ -124,104 +157,123 @@ fn backlog(db: &Connection, now: Timestamp) -> Result<Backlog, helenus_sqlite::E
 
 fn oldest(db: &Connection, shard: u16) -> Result<Option<Timestamp>, helenus_sqlite::Error> {
     let mut query = db.prepare_cached(
-        "SELECT min(next_attempt_at_utc) FROM helenus_outbox_messages
+        "SELECT min(next_attempt_at_utc) FROM helenus_outbox_dispatch
          WHERE state = 'pending' AND shard_id = ?1",
     )?;
     let oldest: Option<i64> = query.query_row([shard], |row| row.get(0))?;
     Ok(oldest.map(Timestamp::from_millis))
 }
 
-fn apply(db: &Connection, report: &Report) -> rusqlite::Result<Settled> {
-    let recorded = match report.outcome {
-        Outcome::Started => postpone(db, report, 1, None)?,
-        Outcome::Succeeded => finish(db, report, "dispatched")?,
-        Outcome::Skipped => finish(db, report, "skipped")?,
-        Outcome::Failed { next_attempt_at } => {
-            postpone(db, report, 0, next_attempt_at)? && hold(db, &report.message_id)?
+/// Records reports. Asks once whether any key is held: every published message comes by here.
+struct Reports<'a> {
+    db: &'a Connection,
+    is_anything_held: bool,
+}
+
+impl<'a> Reports<'a> {
+    fn new(db: &'a Connection) -> rusqlite::Result<Self> {
+        Ok(Reports { db, is_anything_held: is_anything_held(db)? })
+    }
+
+    fn apply(&mut self, report: &Report) -> rusqlite::Result<Settled> {
+        let id = &report.message_id;
+        let recorded = match report.outcome {
+            Outcome::Started => self.postpone(report, 1, None)?,
+            Outcome::Succeeded => self.finish(report, "dispatched")?,
+            Outcome::Skipped => self.finish(report, "skipped")?,
+            Outcome::Failed { next_attempt_at } => {
+                self.postpone(report, 0, next_attempt_at)? && self.hold(id)?
+            }
+            Outcome::RetryScheduled { next_attempt_at } => {
+                self.postpone(report, 0, Some(next_attempt_at))? && self.hold(id)?
+            }
+            Outcome::Parked { key } => self.park(report, key)?,
+        };
+        if recorded {
+            return Ok(Settled::Recorded);
         }
-        Outcome::RetryScheduled { next_attempt_at } => {
-            postpone(db, report, 0, Some(next_attempt_at))? && hold(db, &report.message_id)?
+        let exists = self
+            .db
+            .prepare_cached("SELECT 1 FROM helenus_outbox_contents WHERE message_id = ?1")?
+            .exists([id.as_str()])?;
+        Ok(if exists { Settled::AlreadySettled } else { Settled::NotFound })
+    }
+
+    fn finish(&self, report: &Report, state: &str) -> rusqlite::Result<bool> {
+        let id = report.message_id.as_str();
+        let mut update = self.db.prepare_cached(
+            "UPDATE helenus_outbox_dispatch SET state = ?2, dispatched_at_utc = ?3
+             WHERE staged_seq =
+                 (SELECT staged_seq FROM helenus_outbox_contents WHERE message_id = ?1)
+               AND state IN ('pending', 'parked')",
+        )?;
+        let done = update.execute(params![id, state, report.at.as_millis()])? == 1;
+        if done {
+            self.release(&report.message_id)?;
         }
-        Outcome::Parked { key } => park(db, report, key)?,
-    };
-    if recorded {
-        return Ok(Settled::Recorded);
+        Ok(done)
     }
-    let exists = db
-        .prepare_cached("SELECT 1 FROM helenus_outbox_messages WHERE message_id = ?1")?
-        .query_row([report.message_id.as_str()], |_| Ok(()))
-        .optional()?;
-    Ok(if exists.is_some() { Settled::AlreadySettled } else { Settled::NotFound })
-}
 
-fn finish(db: &Connection, report: &Report, state: &str) -> rusqlite::Result<bool> {
-    let id = report.message_id.as_str();
-    let mut update = db.prepare_cached(
-        "UPDATE helenus_outbox_messages SET state = ?2, dispatched_at_utc = ?3
-         WHERE message_id = ?1 AND state IN ('pending', 'parked')",
-    )?;
-    let done = update.execute(params![id, state, report.at.as_millis()])? == 1;
-    if done {
-        release(db, &report.message_id)?;
+    fn postpone(
+        &self,
+        report: &Report,
+        attempts: i64,
+        next: Option<Timestamp>,
+    ) -> rusqlite::Result<bool> {
+        let mut update = self.db.prepare_cached(
+            "UPDATE helenus_outbox_dispatch
+             SET dispatch_attempt_count = dispatch_attempt_count + ?2,
+                 next_attempt_at_utc = coalesce(?3, next_attempt_at_utc),
+                 last_error = coalesce(?4, last_error)
+             WHERE staged_seq =
+                 (SELECT staged_seq FROM helenus_outbox_contents WHERE message_id = ?1)
+               AND state = 'pending'",
+        )?;
+        let (id, next) = (report.message_id.as_str(), next.map(Timestamp::as_millis));
+        Ok(update.execute(params![id, attempts, next, report.reason])? == 1)
     }
-    Ok(done)
-}
 
-fn postpone(
-    db: &Connection,
-    report: &Report,
-    attempts: i64,
-    next: Option<Timestamp>,
-) -> rusqlite::Result<bool> {
-    let mut update = db.prepare_cached(
-        "UPDATE helenus_outbox_messages
-         SET dispatch_attempt_count = dispatch_attempt_count + ?2,
-             next_attempt_at_utc = coalesce(?3, next_attempt_at_utc),
-             last_error = coalesce(?4, last_error)
-         WHERE message_id = ?1 AND state = 'pending'",
-    )?;
-    let next = next.map(Timestamp::as_millis);
-    Ok(update.execute(params![report.message_id.as_str(), attempts, next, report.reason])? == 1)
-}
-
-fn park(db: &Connection, report: &Report, key: AfterParking) -> rusqlite::Result<bool> {
-    let mut update = db.prepare_cached(
-        "UPDATE helenus_outbox_messages SET state = 'parked', last_error = coalesce(?2, last_error)
-         WHERE message_id = ?1 AND state = 'pending'",
-    )?;
-    if update.execute(params![report.message_id.as_str(), report.reason])? == 0 {
-        return Ok(false);
+    fn park(&mut self, report: &Report, key: AfterParking) -> rusqlite::Result<bool> {
+        let mut update = self.db.prepare_cached(
+            "UPDATE helenus_outbox_dispatch
+             SET state = 'parked', last_error = coalesce(?2, last_error)
+             WHERE staged_seq =
+                 (SELECT staged_seq FROM helenus_outbox_contents WHERE message_id = ?1)
+               AND state = 'pending'",
+        )?;
+        if update.execute(params![report.message_id.as_str(), report.reason])? == 0 {
+            return Ok(false);
+        }
+        match key {
+            AfterParking::Stop => self.hold(&report.message_id),
+            AfterParking::GoOn => self.release(&report.message_id).map(|()| true),
+        }
     }
-    match key {
-        AfterParking::Stop => hold(db, &report.message_id),
-        AfterParking::GoOn => release(db, &report.message_id).map(|()| true),
-    }
-}
 
-/// Makes later messages of the message's key wait for it; always true.
-fn hold(db: &Connection, id: &MessageId) -> rusqlite::Result<bool> {
-    let mut insert = db.prepare_cached(
-        "INSERT INTO helenus_outbox_held
-         SELECT shard_id, ordering_key, staged_seq, message_id FROM helenus_outbox_messages
-         WHERE message_id = ?1 AND ordering_key IS NOT NULL
-         ON CONFLICT DO NOTHING",
-    )?;
-    insert.execute([id.as_str()])?;
-    Ok(true)
-}
-
-fn release(db: &Connection, id: &MessageId) -> rusqlite::Result<()> {
-    // Mostly nobody waits, and every published message comes by here.
-    let mut anyone = db.prepare_cached("SELECT 1 FROM helenus_outbox_held LIMIT 1")?;
-    if !anyone.exists([])? {
-        return Ok(());
+    /// Makes later messages of the message's key wait for it; always true.
+    fn hold(&mut self, id: &MessageId) -> rusqlite::Result<bool> {
+        let mut insert = self.db.prepare_cached(
+            "INSERT INTO helenus_outbox_held
+             SELECT shard_id, ordering_key, staged_seq, message_id FROM helenus_outbox_messages
+             WHERE message_id = ?1 AND ordering_key IS NOT NULL
+             ON CONFLICT DO NOTHING",
+        )?;
+        insert.execute([id.as_str()])?;
+        self.is_anything_held = true;
+        Ok(true)
     }
-    let mut delete = db.prepare_cached(
-        "DELETE FROM helenus_outbox_held
-         WHERE (shard_id, ordering_key, staged_seq) IN
-             (SELECT shard_id, ordering_key, staged_seq FROM helenus_outbox_messages
-              WHERE message_id = ?1 AND ordering_key IS NOT NULL)",
-    )?;
-    delete.execute([id.as_str()])?;
-    Ok(())
+
+    fn release(&self, id: &MessageId) -> rusqlite::Result<()> {
+        if !self.is_anything_held {
+            return Ok(());
+        }
+        let mut delete = self.db.prepare_cached(
+            "DELETE FROM helenus_outbox_held
+             WHERE (shard_id, ordering_key, staged_seq) IN
+                 (SELECT shard_id, ordering_key, staged_seq FROM helenus_outbox_messages
+                  WHERE message_id = ?1 AND ordering_key IS NOT NULL)",
+        )?;
+        delete.execute([id.as_str()])?;
+        Ok(())
+    }
 }

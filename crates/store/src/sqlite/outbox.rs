@@ -72,7 +72,7 @@ pub fn stage(
         return Ok(Enqueued::Enqueued);
     }
     let known: Vec<u8> = transaction
-        .prepare_cached("SELECT content_hash FROM helenus_outbox_messages WHERE message_id = ?1")?
+        .prepare_cached("SELECT content_hash FROM helenus_outbox_contents WHERE message_id = ?1")?
         .query_row([message.message_id.as_str()], |row| row.get(0))?;
     if known == hash.as_bytes() {
         Ok(Enqueued::Duplicate)
@@ -87,24 +87,19 @@ fn insert(
     now: Timestamp,
     hash: &[u8],
 ) -> rusqlite::Result<bool> {
-    let mut insert = transaction.prepare_cached(
-        "INSERT INTO helenus_outbox_messages
-             (message_id, shard_id, channel_id, message_type, payload, content_type, correlation_id,
-              tenant_id, occurred_at_utc, created_at_utc, next_attempt_at_utc, headers_json,
-              metadata_json, ordering_key, deliver_at_utc, content_hash)
+    let mut content = transaction.prepare_cached(
+        "INSERT INTO helenus_outbox_contents
+             (message_id, channel_id, message_type, payload, content_type, correlation_id, tenant_id,
+              occurred_at_utc, created_at_utc, headers_json, metadata_json, ordering_key,
+              deliver_at_utc, content_hash)
          VALUES
-             (:message_id,
-              (SELECT (:token % value + value) % value
-               FROM (SELECT CAST(value AS INTEGER) AS value FROM helenus_settings
-                     WHERE name = 'shards')),
-              :channel_id, :message_type, :payload, :content_type, :correlation_id,
-              :tenant_id, :occurred_at, :created_at, :next_attempt_at, :headers,
-              :metadata, :ordering_key, :deliver_at, :hash)
+             (:message_id, :channel_id, :message_type, :payload, :content_type, :correlation_id,
+              :tenant_id, :occurred_at, :created_at, :headers, :metadata, :ordering_key,
+              :deliver_at, :hash)
          ON CONFLICT (message_id) DO NOTHING",
     )?;
-    let rows = insert.execute(named_params! {
+    let rows = content.execute(named_params! {
         ":message_id": message.message_id.as_str(),
-        ":token": token(message.ordering_key.as_deref(), &message.message_id),
         ":channel_id": message.channel_id.as_str(),
         ":message_type": message.message_type,
         ":payload": message.payload.bytes,
@@ -113,14 +108,45 @@ fn insert(
         ":tenant_id": message.tenant_id,
         ":occurred_at": message.occurred_at.as_millis(),
         ":created_at": now.as_millis(),
-        ":next_attempt_at": message.deliver_at.unwrap_or(now).as_millis(),
         ":headers": rows::json(&message.headers),
         ":metadata": rows::json(&message.metadata),
         ":ordering_key": message.ordering_key,
         ":deliver_at": message.deliver_at.map(Timestamp::as_millis),
         ":hash": hash,
     })?;
-    Ok(rows == 1)
+    if rows == 0 {
+        return Ok(false);
+    }
+    let staged_seq = transaction.last_insert_rowid();
+    let made_due = make_due(transaction, message, staged_seq, now);
+    if made_due.is_err() {
+        // A caller may commit nevertheless; what nobody would find must not look as if it were staged.
+        transaction
+            .prepare_cached("DELETE FROM helenus_outbox_contents WHERE staged_seq = ?1")?
+            .execute([staged_seq])?;
+    }
+    made_due.map(|()| true)
+}
+
+/// Lets the relay find a message.
+fn make_due(
+    transaction: &Connection,
+    message: &Message,
+    staged_seq: i64,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let mut dispatch = transaction.prepare_cached(
+        "INSERT INTO helenus_outbox_dispatch (staged_seq, shard_id, next_attempt_at_utc)
+         SELECT :staged_seq, (:token % shards + shards) % shards, :next_attempt_at
+         FROM (SELECT CAST(value AS INTEGER) AS shards FROM helenus_settings
+               WHERE name = 'shards')",
+    )?;
+    dispatch.execute(named_params! {
+        ":staged_seq": staged_seq,
+        ":token": token(message.ordering_key.as_deref(), &message.message_id),
+        ":next_attempt_at": message.deliver_at.unwrap_or(now).as_millis(),
+    })?;
+    Ok(())
 }
 
 impl From<helenus_sqlite::Error> for EnqueueError {

@@ -6,41 +6,38 @@ use helenus_model::{ChannelId, Message, MessageId, Payload, Timestamp};
 use helenus_sqlite::Error;
 use rusqlite::Row;
 
-use crate::contract::Pending;
+/// The columns of what a message says, in the order [`message`] reads them.
+pub(super) const CONTENT: &str = "message_id, channel_id, message_type, payload, content_type, \
+     correlation_id, tenant_id, occurred_at_utc, created_at_utc, headers_json, metadata_json, \
+     ordering_key, deliver_at_utc";
 
-/// The columns [`pending`] reads.
-pub(super) const COLUMNS: &str = "message_id, shard_id, channel_id, message_type, payload, content_type, \
-     correlation_id, tenant_id, occurred_at_utc, created_at_utc, dispatch_attempt_count, \
-     next_attempt_at_utc, headers_json, metadata_json, ordering_key, deliver_at_utc";
-
-pub(super) fn pending(row: &Row<'_>) -> Result<Pending, Error> {
-    let id: String = row.get("message_id")?;
+/// A message and when it was staged. Columns are found by their place: by name costs as much as
+/// reading them.
+pub(super) fn message(row: &Row<'_>) -> Result<(Message, Timestamp), Error> {
+    let id: String = row.get(0)?;
     let damaged = |reason: String| Error::Corrupt { message: format!("message {id}: {reason}") };
-    let map = |column: &str| -> Result<BTreeMap<String, String>, Error> {
-        let text: String = row.get(column)?;
-        serde_json::from_str(&text).map_err(|error| damaged(format!("{column}: {error}")))
+    let map = |column: usize, name: &str| -> Result<BTreeMap<String, String>, Error> {
+        let text = row.get_ref(column)?.as_str().map_err(|error| damaged(error.to_string()))?;
+        if text == "{}" {
+            return Ok(BTreeMap::new());
+        }
+        serde_json::from_str(text).map_err(|error| damaged(format!("{name}: {error}")))
     };
-    let channel: String = row.get("channel_id")?;
+    let channel: String = row.get(1)?;
     let message = Message {
-        message_id: MessageId::new(id.as_str()).map_err(|error| damaged(error.to_string()))?,
         channel_id: ChannelId::new(channel).map_err(|error| damaged(error.to_string()))?,
-        message_type: row.get("message_type")?,
-        payload: Payload { content_type: row.get("content_type")?, bytes: row.get("payload")? },
-        ordering_key: row.get("ordering_key")?,
-        correlation_id: row.get("correlation_id")?,
-        tenant_id: row.get("tenant_id")?,
-        occurred_at: Timestamp::from_millis(row.get("occurred_at_utc")?),
-        deliver_at: row.get::<_, Option<i64>>("deliver_at_utc")?.map(Timestamp::from_millis),
-        headers: map("headers_json")?,
-        metadata: map("metadata_json")?,
+        message_type: row.get(2)?,
+        payload: Payload { bytes: row.get(3)?, content_type: row.get(4)? },
+        correlation_id: row.get(5)?,
+        tenant_id: row.get(6)?,
+        occurred_at: Timestamp::from_millis(row.get(7)?),
+        headers: map(9, "headers_json")?,
+        metadata: map(10, "metadata_json")?,
+        ordering_key: row.get(11)?,
+        deliver_at: row.get::<_, Option<i64>>(12)?.map(Timestamp::from_millis),
+        message_id: MessageId::new(id.as_str()).map_err(|error| damaged(error.to_string()))?,
     };
-    Ok(Pending {
-        message,
-        shard: row.get("shard_id")?,
-        attempt_count: row.get("dispatch_attempt_count")?,
-        created_at: Timestamp::from_millis(row.get("created_at_utc")?),
-        eligible_at: Timestamp::from_millis(row.get("next_attempt_at_utc")?),
-    })
+    Ok((message, Timestamp::from_millis(row.get(8)?)))
 }
 
 /// A map as the JSON text of its column.

@@ -7,7 +7,10 @@ use helenus_model::{ChannelId, MessageId, Payload, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use super::{SqliteStore, settings};
-use crate::contract::{Error, MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep};
+use crate::contract::{
+    Dispatch, Error, MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep,
+};
+use crate::lanes::Lanes;
 use crate::shard::{shard, token};
 
 /// Messages that are listed with one look at the file, or removed with one commit.
@@ -61,13 +64,20 @@ impl Upkeep for SqliteStore {
         Ok(Reconciled::default())
     }
 
+    async fn scan(&self, dry_run: bool) -> Result<Reconciled, Error> {
+        self.reconcile(dry_run).await
+    }
+
     async fn extend_ttl(&self, _by: Duration) -> Result<u64, Error> {
         // Nothing in the file expires by itself.
         Ok(0)
     }
 
     async fn reshard(&self, shards: u16) -> Result<u64, Error> {
-        self.engine.write(move |db| Ok::<_, Error>(reshard(db, shards)?)).await
+        let lanes = Lanes::take(self, self.identity().await?.shards, &*self.ports.random).await?;
+        let moved = self.engine.write(move |db| Ok::<_, Error>(reshard(db, shards)?)).await;
+        lanes.give_back(self).await?;
+        moved
     }
 }
 
@@ -135,7 +145,7 @@ fn removable(
 ) -> Result<(Vec<i64>, Vec<String>), helenus_sqlite::Error> {
     let limit = i64::try_from(sweep.limit).unwrap_or(i64::MAX);
     let mut messages = db.prepare_cached(
-        "SELECT staged_seq FROM helenus_outbox_messages
+        "SELECT staged_seq FROM helenus_outbox_dispatch
          WHERE state IN ('dispatched', 'skipped') AND dispatched_at_utc < ?1 LIMIT ?2",
     )?;
     let rows = messages.query_map((sweep.done_before.as_millis(), limit), |row| row.get(0))?;
@@ -148,12 +158,16 @@ fn removable(
 }
 
 fn remove(db: &Connection, messages: &[i64]) -> Result<(), helenus_sqlite::Error> {
-    let mut delete = db.prepare_cached(
-        "DELETE FROM helenus_outbox_messages
+    let mut dispatch = db.prepare_cached(
+        "DELETE FROM helenus_outbox_dispatch
          WHERE staged_seq = ?1 AND state IN ('dispatched', 'skipped')",
     )?;
+    let mut content =
+        db.prepare_cached("DELETE FROM helenus_outbox_contents WHERE staged_seq = ?1")?;
     for message in messages {
-        delete.execute([message])?;
+        if dispatch.execute([message])? == 1 {
+            content.execute([message])?;
+        }
     }
     Ok(())
 }
@@ -176,7 +190,7 @@ fn reshard(db: &Connection, shards: u16) -> Result<u64, helenus_sqlite::Error> {
          WHERE state IN ('pending', 'parked')",
     )?;
     let mut message =
-        db.prepare("UPDATE helenus_outbox_messages SET shard_id = ?2 WHERE staged_seq = ?1")?;
+        db.prepare("UPDATE helenus_outbox_dispatch SET shard_id = ?2 WHERE staged_seq = ?1")?;
     let mut hold =
         db.prepare("UPDATE helenus_outbox_held SET shard_id = ?2 WHERE staged_seq = ?1")?;
     let rows =

@@ -10,7 +10,8 @@ use helenus_model::{
 use helenus_store::Ports;
 use helenus_store::cassandra::staging::{AfterReconciliation, Aggregate, Bound, Entity, Mark};
 use helenus_store::cassandra::{CassandraStore, Options};
-use helenus_store::contract::{Dispatch, Reconciled, Upkeep};
+use helenus_store::contract::{Dispatch, Outbox, Reconciled, Sweep, Upkeep};
+use helenus_store::tending::keep_reconciled;
 use scylla::value::CqlValue;
 use serde_json::json;
 use uuid::Uuid;
@@ -187,4 +188,100 @@ async fn a_bucket_is_brought_into_the_outbox_once() {
     let mut pending = shop.pending().await;
     pending.sort();
     assert_eq!(pending, ["m-1", "m-2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_that_was_published_is_dropped_and_one_that_was_not_stays() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let shop = Shop::open().await;
+    let aggregate = Aggregate { aggregate_type: "Order", aggregate_id: "o-1" };
+    shop.store.stage_in_bucket(&message("m-1"), aggregate).await.unwrap();
+    shop.store.reconcile(false).await.unwrap();
+    shop.clock.advance(3 * HOUR);
+    shop.store.stage_in_bucket(&message("m-2"), aggregate).await.unwrap();
+    shop.clock.advance(3 * HOUR);
+    let before = shop.clock.now().minus(HOUR);
+    let sweep =
+        |dry_run| Sweep { done_before: before, processed_before: before, limit: 10, dry_run };
+    let rows = async |table: &str| {
+        let rows = format!("SELECT event_id FROM helenus_{table}");
+        let rows = shop.session.query_unpaged(rows, ()).await.unwrap();
+        rows.into_rows_result().unwrap().rows_num()
+    };
+    assert_eq!(shop.store.sweep(sweep(true)).await.unwrap().buckets, 1);
+    assert_eq!((rows("outbox_buckets").await, rows("outbox_published").await), (2, 1));
+    for buckets in [1, 0] {
+        assert_eq!(shop.store.sweep(sweep(false)).await.unwrap().buckets, buckets);
+    }
+    assert_eq!((rows("outbox_buckets").await, rows("outbox_published").await), (1, 0));
+    // Too long ago for a usual look; a look at everything finds it.
+    assert_eq!(shop.store.reconcile(false).await.unwrap().completed, 0);
+    assert_eq!(shop.store.scan(false).await.unwrap().completed, 1);
+    let mut pending = shop.pending().await;
+    pending.sort();
+    assert_eq!(pending, ["m-1", "m-2"]);
+}
+
+/// Removes what tells of a message, so that only reading everything finds it.
+async fn hide(shop: &Shop, table: &str) {
+    let rows = format!("TRUNCATE helenus_{table}");
+    shop.session.query_unpaged(rows, ()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_finds_what_no_index_tells_of() {
+    let shop = Shop::open().await;
+    shop.store.enqueue(message("m-1")).await.unwrap();
+    hide(&shop, "outbox_pending_dispatch").await;
+    assert_eq!(shop.pending().await, [""; 0]);
+    assert_eq!(shop.store.reconcile(false).await.unwrap(), Reconciled::default());
+    for (dry_run, completed) in [(true, 1), (false, 1), (false, 0)] {
+        let done = shop.store.scan(dry_run).await.unwrap();
+        assert_eq!((done.examined, done.completed), (completed, completed));
+    }
+    assert_eq!(shop.pending().await, ["m-1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_finds_a_batch_whose_trace_is_gone() {
+    let shop = Shop::open().await;
+    let outbox = shop.store.entity_outbox(&shop.table(), &[("order_id", "uuid")]).await.unwrap();
+    let order = Uuid::new_v4();
+    let key = [json!(order)];
+    shop.store.stage_beside(&outbox, &key, message("m-1"), vec![]).await.unwrap();
+    // As if the batch had come long after whoever sent it, and its trace, were gone.
+    let unpublish =
+        "UPDATE orders_outbox SET published = false WHERE order_id = ? AND event_id = ?";
+    let id = "SELECT event_id FROM orders_outbox WHERE order_id = ?";
+    let id = shop.session.query_unpaged(id, (order,)).await.unwrap().into_rows_result().unwrap();
+    let (id,) = id.single_row::<(scylla::value::CqlTimeuuid,)>().unwrap();
+    shop.session.query_unpaged(unpublish, (order, id)).await.unwrap();
+    hide(&shop, "outbox_pending_dispatch").await;
+    hide(&shop, "outbox_messages").await;
+    assert_eq!(shop.store.reconcile(false).await.unwrap(), Reconciled::default());
+    for (dry_run, completed) in [(true, 1), (false, 1), (false, 0)] {
+        let done = shop.store.scan(dry_run).await.unwrap();
+        assert_eq!((done.examined, done.completed), (completed, completed));
+    }
+    assert_eq!(shop.pending().await, ["m-1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_a_bucket_is_brought_in_by_whoever_keeps_the_store_reconciled() {
+    let shop = Shop::open().await;
+    let (told, mut rounds) = tokio::sync::mpsc::unbounded_channel();
+    let keeping = keep_reconciled(&shop.store, Duration::from_millis(1), |round| {
+        told.send(round.unwrap().completed).unwrap();
+    });
+    let staging = async {
+        assert_eq!(rounds.recv().await, Some(0));
+        let aggregate = Aggregate { aggregate_type: "Order", aggregate_id: "o-1" };
+        shop.store.stage_in_bucket(&message("m-1"), aggregate).await.unwrap();
+        while rounds.recv().await.unwrap() == 0 {}
+    };
+    tokio::select! {
+        () = keeping => panic!("it goes on until it is dropped"),
+        () = staging => {}
+    }
+    assert_eq!(shop.pending().await, ["m-1"]);
 }

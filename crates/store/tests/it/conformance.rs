@@ -110,6 +110,8 @@ macro_rules! conformance {
             a_sweep_removes_what_is_done_and_old,
             another_number_of_shards_loses_nothing,
             nothing_is_left_to_reconcile_after_staging,
+            shards_do_not_change_while_a_relay_holds_a_lane,
+            a_store_is_reconciled_again_and_again,
         );
     };
     (@events $setup:path) => {

@@ -2,7 +2,7 @@
 
 use helenus_model::{ChannelId, Failure, Kind, Message, MessageId, Payload, Timestamp};
 use helenus_store::Ports;
-use helenus_store::contract::{Dispatch, EnqueueError, Error, Inbox, Received};
+use helenus_store::contract::{Dispatch, EnqueueError, Error, Inbox, Outbox, Received, Upkeep};
 use helenus_store::once::{ExactlyOnce, OnceError};
 use helenus_store::sqlite::{SqliteStore, stage};
 
@@ -31,13 +31,60 @@ async fn a_message_is_staged_if_and_only_if_the_callers_transaction_commits() {
     assert_eq!(orders, 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_chooses_the_number_of_shards_first_decides() {
+    let dir = tempfile::tempdir().unwrap();
+    let open =
+        async |name: &str| SqliteStore::open(dir.path().join(name), Ports::system()).await.unwrap();
+    let (one, other) = (open("raced.db").await, open("raced.db").await);
+    let (first, second) = tokio::join!(one.choose_shards(Some(3)), other.choose_shards(Some(5)));
+    let chosen = first.unwrap();
+    assert_eq!(second.unwrap(), chosen);
+    assert_eq!(one.identity().await.unwrap().shards, chosen);
+    assert_eq!(open("raced.db").await.choose_shards(Some(9)).await.unwrap(), chosen);
+
+    let usual = open("usual.db").await;
+    assert_eq!(usual.choose_shards(None).await.unwrap(), 16);
+    assert_eq!(usual.choose_shards(Some(8)).await.unwrap(), 16, "it was used with 16");
+    let staged = open("staged.db").await;
+    staged.enqueue(message("m")).await.unwrap();
+    assert_eq!(staged.choose_shards(Some(8)).await.unwrap(), 16, "it has messages in 16");
+    staged.reshard(4).await.unwrap();
+    assert_eq!(staged.choose_shards(Some(8)).await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn a_transaction_that_ends_after_any_step_leaves_both_or_neither() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path().join("shop.db"), Ports::system()).await.unwrap();
+    let mut shop = rusqlite::Connection::open(store.engine().path()).unwrap();
+    shop.execute_batch("CREATE TABLE orders (id TEXT PRIMARY KEY)").unwrap();
+    let steps: [fn(&rusqlite::Connection, &str); 3] = [
+        |db, id| drop(db.execute("INSERT INTO orders VALUES (?1)", [id]).unwrap()),
+        |db, id| drop(stage(db, &message(id), Timestamp::EPOCH).unwrap()),
+        |db, _| db.execute_batch("COMMIT").unwrap(),
+    ];
+    for ends_after in 0..=steps.len() {
+        let id = ends_after.to_string();
+        let transaction = shop.transaction().unwrap();
+        steps.iter().take(ends_after).for_each(|step| step(&transaction, &id));
+        // A process that ends drops whatever it has not committed.
+        drop(transaction);
+        let due = store.read_pending(Timestamp::from_millis(1), 10).await.unwrap();
+        let staged = due.iter().any(|due| due.message.message_id.as_str() == id);
+        let count = "SELECT count(*) FROM orders WHERE id = ?1";
+        let orders: i64 = shop.query_row(count, [&id], |row| row.get(0)).unwrap();
+        assert_eq!((staged, orders == 1), (ends_after == 3, ends_after == 3), "after {ends_after}");
+    }
+}
+
 #[tokio::test]
 async fn a_damaged_row_is_reported_with_its_message() {
     let dir = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(dir.path().join("shop.db"), Ports::system()).await.unwrap();
     let other = rusqlite::Connection::open(store.engine().path()).unwrap();
     stage(&other, &message("m-1"), Timestamp::EPOCH).unwrap();
-    other.execute("UPDATE helenus_outbox_messages SET headers_json = '{'", []).unwrap();
+    other.execute("UPDATE helenus_outbox_contents SET headers_json = '{'", []).unwrap();
     let error = store.read_pending(Timestamp::from_millis(1), 10).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Corrupt);
     assert!(error.to_string().contains("message m-1: headers_json"), "{error}");

@@ -31,8 +31,8 @@ enum Verdict {
     Fine,
     /// It may still be under way.
     Open,
-    /// So many messages are to be staged, then it goes.
-    Complete(u64),
+    /// So many messages are to be staged, then it goes, unless more may come.
+    Complete { count: u64, is_over: bool },
     /// It goes.
     Drop,
     /// Its message is cancelled, then it goes.
@@ -57,7 +57,12 @@ pub(super) async fn reconcile(store: &CassandraStore, dry_run: bool) -> Result<R
                     report.open += 1;
                     continue;
                 }
-                Verdict::Complete(count) => report.completed += count,
+                Verdict::Complete { count, is_over } => {
+                    report.completed += count;
+                    if !is_over {
+                        continue;
+                    }
+                }
                 Verdict::Drop => report.dropped += 1,
                 Verdict::Cancel => report.cancelled += 1,
             }
@@ -66,7 +71,8 @@ pub(super) async fn reconcile(store: &CassandraStore, dry_run: bool) -> Result<R
             }
         }
     }
-    let from_buckets = Box::pin(store.promote_buckets(dry_run)).await?;
+    let (_, look_back) = store.bucket_options();
+    let from_buckets = Box::pin(store.promote_buckets(look_back, dry_run)).await?;
     report.examined += from_buckets;
     report.completed += from_buckets;
     Ok(report)
@@ -143,15 +149,17 @@ async fn judge_begun(
                     source: Box::new(error),
                 })?;
             }
-            Ok(Verdict::Complete(1))
+            Ok(Verdict::Complete { count: 1, is_over: true })
         }
         Begun::Dirty { outbox, key } => {
             let promoted = store.promote_all(&outbox, &key, dry_run).await?;
+            // What was found need not be what the row was left for.
             let written = candidate.kind_written.unwrap_or(0);
+            let is_over = !staging::may_come(written, now.as_micros());
             Ok(match promoted {
-                0 if staging::may_come(written, now.as_micros()) => Verdict::Open,
-                0 => Verdict::Drop,
-                count => Verdict::Complete(count),
+                0 if is_over => Verdict::Drop,
+                0 => Verdict::Open,
+                count => Verdict::Complete { count, is_over },
             })
         }
     }

@@ -7,13 +7,20 @@ use helenus_model::{MessageId, Timestamp};
 
 use super::Messages;
 use super::read::{Found, candidates, read_holds, rehome, release_hold, truth};
-use crate::Ports;
-use crate::cassandra::Error;
 use crate::cassandra::conditional::{Cas, send, write};
 use crate::cassandra::read::row_error;
+use crate::cassandra::{CassandraStore, Error};
+use crate::contract;
+use crate::lanes::Lanes;
 use crate::shard::{shard, token};
 
-pub(super) async fn reshard(messages: &Messages, ports: &Ports, shards: u16) -> Result<u64, Error> {
+/// Moves everything to where it belongs, while no relay publishes.
+pub(super) async fn reshard(
+    store: &CassandraStore,
+    lanes: &Lanes,
+    shards: u16,
+) -> Result<u64, contract::Error> {
+    let (messages, ports) = (store.messages().await?, &store.ports);
     let before = messages.shards();
     record(messages, before, shards).await?;
     messages.shards.store(shards, Ordering::Relaxed);
@@ -38,6 +45,7 @@ pub(super) async fn reshard(messages: &Messages, ports: &Ports, shards: u16) -> 
         }
     }
     for old in 0..before.max(shards) {
+        lanes.keep(store).await?;
         let mut rows =
             candidates(messages, old, Timestamp::EPOCH, Timestamp::from_micros(i64::MAX)).await?;
         while let Some(row) = rows.next().await {

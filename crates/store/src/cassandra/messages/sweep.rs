@@ -6,20 +6,19 @@ use helenus_model::limits::REQUESTS_MAX;
 use super::Messages;
 use super::read::{read_holds, release_hold};
 use super::rows::StateRow;
-use crate::Ports;
-use crate::cassandra::Error;
 use crate::cassandra::classify::page_error;
 use crate::cassandra::conditional::write;
 use crate::cassandra::read::row_error;
+use crate::cassandra::{CassandraStore, Error};
 use crate::contract::{Sweep, Swept};
 
-pub(super) async fn sweep(
-    messages: &Messages,
-    ports: &Ports,
-    sweep: Sweep,
-) -> Result<Swept, Error> {
-    // Receipts expire by themselves here, and so do time buckets.
-    let mut swept = Swept::default();
+pub(super) async fn sweep(store: &CassandraStore, sweep: Sweep) -> Result<Swept, Error> {
+    let (messages, ports) = (store.messages().await?, &store.ports);
+    // Receipts expire by themselves here; time buckets do too, but what was published of them need not
+    // wait for that.
+    let Sweep { done_before, limit, dry_run, .. } = sweep;
+    let buckets = Box::pin(store.drop_buckets(done_before, limit, dry_run)).await?;
+    let mut swept = Swept { buckets, ..Swept::default() };
     let old = done(messages, sweep).await?;
     swept.messages = u64::try_from(old.len()).unwrap_or(u64::MAX);
     if !sweep.dry_run {

@@ -9,13 +9,16 @@ use scylla::statement::prepared::PreparedStatement;
 use super::rows::MessageRow;
 use super::statements::{FATE_COLUMNS, STATE_COLUMNS};
 use super::tables::MESSAGE_COLUMNS;
-use super::{reconcile, reshard, sweep};
+use super::{reconcile, reshard, scan, sweep};
 use crate::cassandra::classify::page_error;
 use crate::cassandra::options::Names;
 use crate::cassandra::read::row_error;
 use crate::cassandra::statements::prepare;
 use crate::cassandra::{CassandraStore, Error, Options, routing};
-use crate::contract::{self, MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep};
+use crate::contract::{
+    self, Dispatch, MessageState, Reconciled, StagedMessage, Sweep, Swept, Upkeep,
+};
+use crate::lanes::Lanes;
 
 /// Statements that walk whole tables; none of them is on a message's way.
 #[derive(Debug)]
@@ -24,8 +27,12 @@ pub(super) struct Statements {
     messages: PreparedStatement,
     /// Nothing: every [`super::rows::StateRow`].
     pub(super) states: PreparedStatement,
+    /// `after, until`, tokens: every [`super::rows::StateRow`] between them.
+    pub(super) states_between: PreparedStatement,
     /// `written, message_id`.
     pub(super) delete_message: PreparedStatement,
+    /// Nothing: the number that is recorded, as text.
+    pub(super) shards: PreparedStatement,
     /// `value, value before`; conditional.
     pub(super) set_shards: PreparedStatement,
     /// `shard_id, eligible_at_utc, message_id`: [`super::reconcile::BegunRow`].
@@ -48,9 +55,15 @@ impl Statements {
         set_shards.set_serial_consistency(Some(scylla::statement::SerialConsistency::Serial));
         Ok(Statements {
             set_shards,
+            shards: plain(format!("SELECT value FROM {settings} WHERE name = 'shards'")).await?,
             messages: plain(format!("SELECT {MESSAGE_COLUMNS}, {FATE_COLUMNS} FROM {messages}"))
                 .await?,
             states: plain(format!("SELECT {STATE_COLUMNS} FROM {messages}")).await?,
+            states_between: plain(format!(
+                "SELECT {STATE_COLUMNS} FROM {messages}
+                 WHERE token(message_id) > ? AND token(message_id) <= ?"
+            ))
+            .await?,
             delete_message: plain(format!(
                 "DELETE FROM {messages} USING TIMESTAMP ? WHERE message_id = ?"
             ))
@@ -94,12 +107,15 @@ impl Upkeep for CassandraStore {
     }
 
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, contract::Error> {
-        let messages = CassandraStore::messages(self).await?;
-        Ok(Box::pin(sweep::sweep(messages, &self.ports, sweep)).await?)
+        Ok(Box::pin(sweep::sweep(self, sweep)).await?)
     }
 
     async fn reconcile(&self, dry_run: bool) -> Result<Reconciled, contract::Error> {
         Ok(Box::pin(reconcile::reconcile(self, dry_run)).await?)
+    }
+
+    async fn scan(&self, dry_run: bool) -> Result<Reconciled, contract::Error> {
+        Ok(Box::pin(scan::scan(self, dry_run)).await?)
     }
 
     async fn extend_ttl(&self, by: Duration) -> Result<u64, contract::Error> {
@@ -107,7 +123,10 @@ impl Upkeep for CassandraStore {
     }
 
     async fn reshard(&self, shards: u16) -> Result<u64, contract::Error> {
-        let messages = CassandraStore::messages(self).await?;
-        Ok(Box::pin(reshard::reshard(messages, &self.ports, shards.max(1))).await?)
+        let before = self.identity().await?.shards;
+        let lanes = Lanes::take(self, before, &*self.ports.random).await?;
+        let moved = Box::pin(reshard::reshard(self, &lanes, shards.max(1))).await;
+        lanes.give_back(self).await?;
+        moved
     }
 }

@@ -2,15 +2,19 @@
 //!
 //! Both tables have the same partition key in the same keyspace, so the batch is one mutation.
 
+use std::collections::BTreeMap;
+
+use futures_util::TryStreamExt;
 use helenus_model::Message;
 use helenus_model::limits::ORPHAN_GRACE;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::statement::unprepared::Statement;
-use scylla::value::{CqlTimestamp, CqlTimeuuid, CqlValue};
+use scylla::value::{CqlTimestamp, CqlTimeuuid, CqlValue, Row};
 
 use super::{Begun, Envelope, Key, key_condition, key_values, quoted};
-use crate::cassandra::classify::{read_error, request_error};
+use crate::cassandra::classify::{page_error, read_error, request_error};
+use crate::cassandra::read::row_error;
 use crate::cassandra::{CassandraStore, Error};
 use crate::contract::{EnqueueError, Outbox};
 
@@ -167,6 +171,88 @@ impl CassandraStore {
                 what: "stage a message that was begun",
                 source: Box::new(error),
             })?;
+        }
+        Ok(promoted)
+    }
+}
+
+impl CassandraStore {
+    /// The outboxes of entities that there are, with their partition keys: tables that have the name and
+    /// the columns of one, in any keyspace.
+    pub(in crate::cassandra) async fn entity_outboxes(
+        &self,
+    ) -> Result<Vec<(String, Vec<String>)>, Error> {
+        type Column = (String, String, String, String, i32);
+        let cql = "SELECT keyspace_name, table_name, column_name, kind, position
+             FROM system_schema.columns";
+        let session = &self.link().await?.session;
+        let damaged = |error: &dyn std::fmt::Display| Error::corrupt(error.to_string());
+        let asked = Box::pin(session.query_unpaged(cql, ())).await;
+        let rows = asked.map_err(read_error)?.into_rows_result();
+        let rows = rows.map_err(|error| damaged(&error))?;
+        let mut tables: BTreeMap<(String, String), Vec<(String, String, i32)>> = BTreeMap::new();
+        for row in rows.rows::<Column>().map_err(|error| damaged(&error))? {
+            let (keyspace, table, column, kind, position) = row.map_err(|error| damaged(&error))?;
+            if table.ends_with("_outbox") {
+                tables.entry((keyspace, table)).or_default().push((column, kind, position));
+            }
+        }
+        let mut outboxes = Vec::new();
+        for ((keyspace, table), columns) in tables {
+            let is_ours = ["event_id", "event_payload", "published", "message_json"]
+                .iter()
+                .all(|wanted| columns.iter().any(|(column, ..)| column == wanted));
+            let mut key: Vec<_> =
+                columns.into_iter().filter(|(_, kind, _)| kind == "partition_key").collect();
+            key.sort_by_key(|(.., position)| *position);
+            if let (true, Ok(table)) = (is_ours, quoted(&format!("{keyspace}.{table}"))) {
+                outboxes.push((table, key.into_iter().map(|(column, ..)| column).collect()));
+            }
+        }
+        Ok(outboxes)
+    }
+
+    /// Brings everything of a part of the ring that is not published into the outbox; gives how many.
+    pub(in crate::cassandra) async fn promote_part(
+        &self,
+        table: &str,
+        key: &[String],
+        part: (i64, i64),
+        dry_run: bool,
+    ) -> Result<u64, Error> {
+        let names: Result<Vec<String>, Error> = key.iter().map(|name| quoted(name)).collect();
+        let names = names?;
+        let (columns, json) =
+            (names.join(", "), names.iter().map(|name| format!("toJson({name})")));
+        let cql = format!(
+            "SELECT published, {} FROM {table} WHERE token({columns}) > ? AND token({columns}) <= ?",
+            json.collect::<Vec<_>>().join(", ")
+        );
+        let session = &self.link().await?.session;
+        let pager = Box::pin(session.query_iter(cql, part)).await.map_err(page_error)?;
+        let rows = pager.rows_stream::<Row>();
+        let mut rows = rows.map_err(|error| Error::corrupt(error.to_string()))?;
+        let mut dirty: Vec<Key> = Vec::new();
+        while let Some(row) = rows.try_next().await.map_err(row_error)? {
+            let mut values = row.columns.into_iter();
+            if matches!(values.next(), Some(Some(CqlValue::Boolean(true)))) {
+                continue;
+            }
+            let parse = |value: Option<CqlValue>| match value {
+                Some(CqlValue::Text(text)) => serde_json::from_str(&text).ok(),
+                _ => None,
+            };
+            let values: Option<Vec<serde_json::Value>> = values.map(parse).collect();
+            let Some(values) = values else { continue };
+            let own: Key = key.iter().cloned().zip(values).collect();
+            // The rows of a partition follow each other.
+            if dirty.last() != Some(&own) {
+                dirty.push(own);
+            }
+        }
+        let mut promoted = 0;
+        for key in dirty {
+            promoted += self.promote_all(table, &key, dry_run).await?;
         }
         Ok(promoted)
     }

@@ -3,6 +3,7 @@
 //! Nothing is flagged in place, because these partitions are dropped whole; what was brought into the
 //! outbox is marked by a row in `outbox_published`, which expires too.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use helenus_model::{Message, Timestamp};
@@ -35,6 +36,7 @@ pub struct Aggregate<'a> {
 pub struct Durable;
 
 type Event = (CqlTimeuuid, Option<Vec<u8>>, Option<String>);
+type Written = (CqlTimeuuid, Option<Vec<u8>>, Option<String>, Option<i64>);
 
 impl CassandraStore {
     /// Stages `message` in the bucket of this hour: one plain write, durable once it returns, and
@@ -74,11 +76,15 @@ impl CassandraStore {
         Ok(Durable)
     }
 
-    /// Brings what stands in recent buckets into the outbox; gives how many messages that were.
-    pub(in crate::cassandra) async fn promote_buckets(&self, dry_run: bool) -> Result<u64, Error> {
+    /// Brings what stands in the buckets of the last `back` into the outbox; gives how many messages
+    /// that were.
+    pub(in crate::cassandra) async fn promote_buckets(
+        &self,
+        back: Duration,
+        dry_run: bool,
+    ) -> Result<u64, Error> {
         let mut promoted = 0;
-        let (_, look_back) = self.bucket_options();
-        for (bucket, own, event) in self.unpublished(look_back).await? {
+        for (bucket, own, event) in self.unpublished(back).await? {
             promoted += 1;
             if dry_run {
                 continue;
@@ -122,42 +128,111 @@ impl CassandraStore {
         Ok(extended)
     }
 
+    /// Removes buckets whose hour was over at `before`, at most `limit`, if everything in them was
+    /// brought into the outbox; gives how many. What was not is left to expire.
+    pub(in crate::cassandra) async fn drop_buckets(
+        &self,
+        before: Timestamp,
+        limit: usize,
+        dry_run: bool,
+    ) -> Result<u64, Error> {
+        let now = self.ports.clock.now();
+        let oldest = 2 * self.bucket_options().0;
+        let over = bucket(before);
+        let mut dropped = 0;
+        // Names of hours sort as the hours do.
+        for bucket in buckets(now, oldest).into_iter().filter(|bucket| *bucket < over) {
+            for own in 0..i32::from(BUCKET_SHARDS) {
+                let Split { marked, unmarked, written } = self.split(&bucket, own).await?;
+                if marked == 0 || !unmarked.is_empty() {
+                    continue;
+                }
+                dropped += 1;
+                if !dry_run {
+                    self.drop_bucket(&bucket, own, written).await?;
+                }
+                if usize::try_from(dropped).is_ok_and(|dropped| dropped >= limit) {
+                    return Ok(dropped);
+                }
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Drops what was seen of a bucket and nothing written after it; the marks go last.
+    async fn drop_bucket(&self, bucket: &str, own: i32, written: i64) -> Result<(), Error> {
+        let session = &self.link().await?.session;
+        let marked = self.ports.clock.now().as_micros();
+        for (table, written) in [("outbox_buckets", written), ("outbox_published", marked)] {
+            let cql = format!(
+                "DELETE FROM {} USING TIMESTAMP ? WHERE bucket = ? AND shard = ?",
+                self.table(table)
+            );
+            let sent = Box::pin(session.query_unpaged(cql, (written, bucket, own))).await;
+            sent.map_err(|error| request_error("drop a time bucket", error))?;
+        }
+        Ok(())
+    }
+
     /// What stands in the buckets of the last `back` and is not marked, oldest first.
     async fn unpublished(&self, back: Duration) -> Result<Vec<(String, i32, Event)>, Error> {
-        self.messages().await?;
-        let session = &self.link().await?.session;
-        let damaged = |error: &dyn std::fmt::Display| Error::corrupt(error.to_string());
         let mut found = Vec::new();
         for bucket in buckets(self.ports.clock.now(), back) {
             for own in 0..i32::from(BUCKET_SHARDS) {
-                let marked = format!(
-                    "SELECT event_id FROM {} WHERE bucket = ? AND shard = ?",
-                    self.table("outbox_published")
-                );
-                let marked = Box::pin(session.query_unpaged(marked, (&bucket, own))).await;
-                let marked = marked.map_err(read_error)?.into_rows_result();
-                let marked = marked.map_err(|error| damaged(&error))?;
-                let marked = marked.rows::<(CqlTimeuuid,)>().map_err(|error| damaged(&error))?;
-                let marked: Result<Vec<_>, _> = marked.collect();
-                let marked = marked.map_err(|error| damaged(&error))?;
-                let rows = format!(
-                    "SELECT event_id, event_payload, message_json FROM {}
-                     WHERE bucket = ? AND shard = ?",
-                    self.table("outbox_buckets")
-                );
-                let rows = Box::pin(session.query_unpaged(rows, (&bucket, own))).await;
-                let rows = rows.map_err(read_error)?.into_rows_result();
-                let rows = rows.map_err(|error| damaged(&error))?;
-                for row in rows.rows::<Event>().map_err(|error| damaged(&error))? {
-                    let row = row.map_err(|error| damaged(&error))?;
-                    if !marked.iter().any(|(id,)| *id == row.0) {
-                        found.push((bucket.clone(), own, row));
-                    }
-                }
+                let unmarked = self.split(&bucket, own).await?.unmarked;
+                found.extend(unmarked.into_iter().map(|event| (bucket.clone(), own, event)));
             }
         }
         Ok(found)
     }
+
+    /// What stands in one bucket. The marks are read first: what is marked meanwhile is brought into
+    /// the outbox again, which changes nothing.
+    async fn split(&self, bucket: &str, own: i32) -> Result<Split, Error> {
+        self.messages().await?;
+        let session = &self.link().await?.session;
+        let damaged = |error: &dyn std::fmt::Display| Error::corrupt(error.to_string());
+        let marks = format!(
+            "SELECT event_id FROM {} WHERE bucket = ? AND shard = ?",
+            self.table("outbox_published")
+        );
+        let marks = Box::pin(session.query_unpaged(marks, (bucket, own))).await;
+        let marks = marks.map_err(read_error)?.into_rows_result();
+        let marks = marks.map_err(|error| damaged(&error))?;
+        let marks = marks.rows::<(CqlTimeuuid,)>().map_err(|error| damaged(&error))?;
+        let marks: Result<HashSet<_>, _> = marks.map(|row| row.map(|(id,)| id)).collect();
+        let marks = marks.map_err(|error| damaged(&error))?;
+        let rows = format!(
+            "SELECT event_id, event_payload, message_json, WRITETIME(message_json) FROM {}
+             WHERE bucket = ? AND shard = ?",
+            self.table("outbox_buckets")
+        );
+        let rows = Box::pin(session.query_unpaged(rows, (bucket, own))).await;
+        let rows = rows.map_err(read_error)?.into_rows_result();
+        let rows = rows.map_err(|error| damaged(&error))?;
+        let mut split = Split::default();
+        for row in rows.rows::<Written>().map_err(|error| damaged(&error))? {
+            let (id, payload, json, written) = row.map_err(|error| damaged(&error))?;
+            split.written = split.written.max(written.unwrap_or_default());
+            if marks.contains(&id) {
+                split.marked += 1;
+            } else {
+                split.unmarked.push((id, payload, json));
+            }
+        }
+        Ok(split)
+    }
+}
+
+/// A bucket's events.
+#[derive(Debug, Default)]
+struct Split {
+    /// So many were brought into the outbox.
+    marked: usize,
+    /// These were not.
+    unmarked: Vec<Event>,
+    /// When the last of all was written.
+    written: i64,
 }
 
 /// The hour as the seed names it: `2026-11-15-14`.

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use helenus_model::{Message, MessageId};
+use helenus_model::{Failure, Message, MessageId};
 use helenus_store::contract::{
-    AfterParking, Dispatch, Inbox, MessageState, Outbox, Outcome, Reconciled, Report, Sweep, Swept,
-    Upkeep,
+    Acquired, AfterParking, Dispatch, Inbox, Leases, MessageState, Outbox, Outcome, Reconciled,
+    Report, Sweep, Swept, Upkeep,
 };
+use helenus_store::lanes::lease_name;
+use helenus_store::tending::keep_reconciled;
 
 use super::inbox::received;
 use super::{Fixture, START, message};
@@ -110,6 +112,42 @@ where
     assert_eq!(fixture.store.reshard(5).await.unwrap(), 0, "the same again moves nothing");
 }
 
+pub(super) async fn shards_do_not_change_while_a_relay_holds_a_lane<S>(fixture: &Fixture<S>)
+where
+    S: Dispatch + Leases + Upkeep,
+{
+    let before = fixture.store.identity().await.unwrap();
+    let lane = lease_name(3);
+    let taken = fixture.store.acquire(&lane, "relay-1", HOUR).await.unwrap();
+    let Acquired::Held(lease) = taken else { panic!("{taken:?}") };
+    let error = fixture.store.reshard(5).await.unwrap_err();
+    assert_eq!((error.code(), error.applied()), ("relays_run", Some(false)), "{error}");
+    assert_eq!(fixture.store.identity().await.unwrap(), before);
+    assert_eq!(fixture.store.holder(&lane).await.unwrap().unwrap().owner, "relay-1");
+    fixture.store.release(&lease).await.unwrap();
+    fixture.store.reshard(5).await.unwrap();
+    assert_eq!(fixture.store.identity().await.unwrap().shards, 5);
+    for lane in 0..before.shards {
+        assert_eq!(fixture.store.holder(&lease_name(lane)).await.unwrap(), None, "lane {lane}");
+    }
+}
+
+pub(super) async fn a_store_is_reconciled_again_and_again<S: Upkeep>(fixture: &Fixture<S>) {
+    let (told, mut rounds) = tokio::sync::mpsc::unbounded_channel();
+    let keeping = keep_reconciled(&fixture.store, Duration::from_millis(1), |round| {
+        told.send(round).unwrap();
+    });
+    let listening = async {
+        for _ in 0..2 {
+            assert_eq!(rounds.recv().await.unwrap().unwrap(), Reconciled::default());
+        }
+    };
+    tokio::select! {
+        () = keeping => panic!("it goes on until it is dropped"),
+        () = listening => {}
+    }
+}
+
 pub(super) async fn nothing_is_left_to_reconcile_after_staging<S>(fixture: &Fixture<S>)
 where
     S: Outbox + Upkeep,
@@ -117,5 +155,6 @@ where
     fixture.store.enqueue(message("a")).await.unwrap();
     assert_eq!(fixture.store.reconcile(true).await.unwrap(), Reconciled::default());
     assert_eq!(fixture.store.reconcile(false).await.unwrap(), Reconciled::default());
+    assert_eq!(fixture.store.scan(false).await.unwrap(), Reconciled::default());
     assert_eq!(fixture.store.extend_ttl(HOUR).await.unwrap(), 0);
 }

@@ -1,0 +1,58 @@
+//! A backlog, as fast as it goes, beside a bare producer.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use helenus_broker::kafka::KafkaBroker;
+use helenus_relay::{Mode, Options, Profile, Relay};
+use helenus_store::Ports;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Result, backlog, bare, open, topic};
+
+/// Messages in a transaction, for both.
+pub(crate) const BATCH: usize = 5_000;
+
+pub(crate) async fn run(
+    broker: &KafkaBroker,
+    address: &str,
+    dir: &Path,
+    messages: usize,
+) -> Result<()> {
+    let bare = bare::publish(address, &topic(broker).await?, messages)?;
+    println!("bare transactional producer, {BATCH} a transaction   {bare:>9.0} msg/s");
+    for mode in [Mode::ExactlyOnce, Mode::AtLeastOnce] {
+        let store = open(&dir.join(format!("backlog-{mode:?}.db"))).await?;
+        backlog::seed(&store, &topic(broker).await?, messages, false).await?;
+        let options = Options { mode, batch: BATCH, catch_up_batch: BATCH, ..Options::default() };
+        let relay = Relay::new(store.clone(), broker.clone(), options, Ports::system());
+        let started = Instant::now();
+        let totals = relay.run_until_empty(CancellationToken::new()).await?;
+        let took = started.elapsed();
+        let rate = totals.published as f64 / took.as_secs_f64();
+        println!(
+            "relay from a backlog of {messages}, {mode:?}      {rate:>9.0} msg/s   {:.0} % of the bare producer",
+            100.0 * rate / bare
+        );
+        print_profile(relay.profile(), took, messages);
+        store.engine().close().await;
+    }
+    let again = bare::publish(address, &topic(broker).await?, messages)?;
+    println!("bare transactional producer, once more            {again:>9.0} msg/s");
+    Ok(())
+}
+
+/// Where the lanes' time went. They work beside each other, so the steps add up to more than the run.
+pub(crate) fn print_profile(profile: Profile, took: Duration, messages: usize) {
+    let Profile { reading, planning, publishing, settling } = profile;
+    println!("    of {:.1} s, by all lanes together:", took.as_secs_f64());
+    for (step, time) in [
+        ("reading", reading),
+        ("planning", planning),
+        ("publishing", publishing),
+        ("settling", settling),
+    ] {
+        let each = time.as_secs_f64() * 1e6 / messages.max(1) as f64;
+        println!("    {step:<12} {:>7.2} s   {each:>6.1} µs a message", time.as_secs_f64());
+    }
+}
