@@ -162,11 +162,15 @@ where
     ///
     /// Fails if the store or the broker cannot be used at the start; once it runs, it waits for them.
     pub async fn run(&self, shutdown: CancellationToken) -> Result<Totals, RelayError> {
-        let mut core = self.prepare().await?;
-        while self.hold_lanes(&core, &shutdown, false).await? == Held::Resharded {
-            core = self.prepare().await?;
+        loop {
+            let core = tokio::select! {
+                core = self.prepare() => core?,
+                () = shutdown.cancelled() => return Ok(self.totals()),
+            };
+            if self.hold_lanes(&core, &shutdown, false).await? != Held::Resharded {
+                return Ok(self.totals());
+            }
         }
-        Ok(self.totals())
     }
 
     /// The same until nothing is due that could be published, or something stays away.

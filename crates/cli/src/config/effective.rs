@@ -8,22 +8,24 @@ use super::{Config, keys, secret};
 /// What is shown instead of a value that may be a secret.
 const HIDDEN: &str = "***";
 
-/// Defaults, file and environment laid over each other.
+/// Defaults, file and environment laid over each other, secrets taken out.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Effective(Table);
+pub(super) struct Effective(Json);
 
 impl Default for Effective {
     fn default() -> Self {
-        Effective(keys::template().parse().unwrap_or_default())
+        Effective::of(&Table::new())
     }
 }
 
 impl Effective {
     /// The defaults, under what the file and the environment say.
     pub(super) fn of(configured: &Table) -> Self {
-        let Effective(mut table) = Effective::default();
+        let mut table: Table = keys::template().parse().unwrap_or_default();
         lay_over(&mut table, configured);
-        Effective(table)
+        let mut json = serde_json::to_value(&table).unwrap_or_default();
+        hide(&mut json);
+        Effective(json)
     }
 }
 
@@ -42,8 +44,8 @@ impl Config {
     /// Every key with the value that counts; passwords and tokens by where they are, settings of
     /// Kafka's client by their names.
     pub(crate) fn shown(&self) -> Json {
-        let mut json = serde_json::to_value(&self.effective.0).unwrap_or_default();
-        hide(&mut json);
+        let mut json = self.effective.0.clone();
+        // As the parsed ones show themselves: without a password.
         let urls = [
             ("store", Some(self.store.url.to_string())),
             ("broker", Some(self.broker.url.to_string())),
@@ -67,6 +69,8 @@ fn hide(json: &mut Json) {
     for (name, value) in keys {
         match name.as_str() {
             "settings" => *value = names_only(value),
+            // A password may be in it.
+            "url" => *value = HIDDEN.into(),
             name if secret::KEYS.contains(&name) => {
                 if value.get(secret::GIVEN).is_some() {
                     *value = HIDDEN.into();

@@ -22,6 +22,7 @@ mod relay;
 #[cfg(feature = "service-tests")]
 mod replicas;
 mod segments;
+mod serve;
 mod versions;
 
 use std::io::Write;

@@ -29,36 +29,28 @@ struct Loaded {
 }
 
 pub(crate) fn run(runtime: &Runtime, node: &Instance, size: Size) -> Result<()> {
-    // What is provisioned first does not disturb what is measured.
-    let (dsbulk, cqlsh) = (dsbulk()?, cqlsh()?);
     let session = runtime.block_on(open(node))?;
     let dir = tempfile::tempdir()?;
-    let file = dir.path().join("features.csv");
-    let warm_up = dir.path().join("warm-up.csv");
-    write(&file, size.rows, 0)?;
-    write(&warm_up, size.rows / 10, 0)?;
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (file, warm_up) = (path("features.csv"), path("warm-up.csv"));
+    write(file.as_ref(), size.rows, 0)?;
+    write(warm_up.as_ref(), size.rows / 10, 0)?;
     let bytes = std::fs::metadata(&file)?.len() as f64 / 1e6;
     let (rows, columns) = (size.rows, COLUMNS.len());
     println!("publish: {rows} rows of {columns} columns, {bytes:.0} MB of CSV, node and loader");
-    println!("on the same cores; the node was warmed up by a publish of a tenth");
-    let file = file.display().to_string();
-    let bench = Bench { runtime, node, session: &session, rows: size.rows };
-    bench.load(
-        "warm-up",
-        "published_v1",
-        size.rows / 10,
-        own(node, &warm_up.display().to_string())?,
-    )?;
-    runtime.block_on(forget(&session))?;
-    let logs = dir.path().join("logs").display().to_string();
-    let by_dsbulk = bench.load(
-        &format!("dsbulk {}", versions::DSBULK),
-        "by_dsbulk",
-        size.rows,
-        dsbulk_of(dsbulk, node, &file, &logs),
-    )?;
-    let published = bench.load("publish", "published_v1", size.rows, own(node, &file)?)?;
-    let copied = bench.load("cqlsh COPY", "by_copy", size.rows, copy_of(cqlsh, node, &file))?;
+    println!("on the same cores; the node was warmed up by each loader with a tenth");
+    let bench = Bench { runtime, node, session: &session };
+    let name = format!("dsbulk {}", versions::DSBULK);
+    let all = |file: &str, rows: u64| -> Result<[Loaded; 3]> {
+        let by_dsbulk = dsbulk_of(dsbulk()?, node, file, &path("logs"));
+        let by_dsbulk = bench.load(&name, "by_dsbulk", rows, by_dsbulk)?;
+        let published = bench.load("publish", "published_v1", rows, own(node, file)?)?;
+        runtime.block_on(forget(&session))?;
+        let copied = bench.load("cqlsh COPY", "by_copy", rows, copy_of(cqlsh()?, node, file))?;
+        Ok([published, by_dsbulk, copied])
+    };
+    all(&warm_up, size.rows / 10)?;
+    let [published, by_dsbulk, copied] = all(&file, size.rows)?;
     let rate = |loaded: &Loaded| rows as f64 / loaded.seconds;
     println!("  {:<14} rows/s  seconds  loader CPU s  node CPU s  loader peak MiB", "");
     for loaded in [&published, &by_dsbulk, &copied] {
@@ -86,7 +78,6 @@ struct Bench<'a> {
     runtime: &'a Runtime,
     node: &'a Instance,
     session: &'a Session,
-    rows: u64,
 }
 
 impl Bench<'_> {
@@ -176,7 +167,7 @@ async fn open(node: &Instance) -> Result<Session> {
     Ok(session)
 }
 
-/// Forgets that the warm-up was published.
+/// Forgets what was published, so that it can be published again.
 async fn forget(session: &Session) -> Result<()> {
     let truncate = format!("TRUNCATE {KEYSPACE}.helenus_table_versions");
     session.query_unpaged(truncate, ()).await?;

@@ -129,56 +129,54 @@ async fn a_lost_answer_of_any_change_is_settled() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_overloaded_node_is_given_time_and_gets_every_row() {
-    let scene = scene(Duration::from_secs(5)).await;
+/// Lets the beginning of a run pass, which is the first batch; those after it are rows, and `arm` is
+/// called before there are any.
+async fn begun<T>(gate: &Gate, arm: impl FnOnce(&Gate) -> T) -> T {
+    let mut begin = gate.stop_next(Kind::Batch);
+    begin.sent().await.let_through();
+    let answer = begin.answered().await;
+    let armed = arm(gate);
+    answer.let_through();
+    armed
+}
+
+/// Publishes while something is done to the requests: every row must arrive.
+async fn publishes(scene: &Scene, progress: &Progress, disturbing: impl Future<Output = ()>) {
     let fixture = &scene.fixture;
     let run = fixture.run("run", 1, fixture.file(1, 3_000));
-    let progress = Progress::default();
-    let publishing = publish(&fixture.backend, &fixture.ports, run, &progress);
-    let refusing = async {
-        // The first batch is the run's beginning; those after it are rows.
-        let mut begin = scene.gate.stop_next(Kind::Batch);
-        begin.sent().await.let_through();
-        let answer = begin.answered().await;
-        scene.gate.refuse_next(Kind::Batch, 40);
-        answer.let_through();
-    };
-    let (published, ()) = tokio::join!(publishing, refusing);
+    let publishing = publish(&fixture.backend, &fixture.ports, run, progress);
+    let (published, ()) = tokio::join!(publishing, disturbing);
     let published = published.unwrap();
     assert_eq!((published.status, published.rows), (Status::Completed, 3_000), "{published:?}");
-    assert!(scene.gate.is_done(), "all were refused that should be");
-    assert_eq!(progress.retries(), 40, "each that was refused is sent again, and no other");
     let rows = fixture.backend.rows(&format!("SELECT id FROM {}", fixture.table)).await;
     assert_eq!(rows.len(), 3_000);
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_overloaded_node_is_given_time_and_gets_every_row() {
+    let scene = scene(Duration::from_secs(5)).await;
+    let progress = Progress::default();
+    let refusing = begun(&scene.gate, |gate| gate.refuse_next(Kind::Batch, 40));
+    publishes(&scene, &progress, refusing).await;
+    assert!(scene.gate.is_done(), "all were refused that should be");
+    assert_eq!(progress.retries(), 40, "each that was refused is sent again, and no other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_write_without_an_answer_is_sent_again() {
     let scene = scene(Duration::from_millis(500)).await;
-    let fixture = &scene.fixture;
-    let run = fixture.run("run", 1, fixture.file(1, 3_000));
     let progress = Progress::default();
-    let publishing = publish(&fixture.backend, &fixture.ports, run, &progress);
     let delaying = async {
-        let mut begin = scene.gate.stop_next(Kind::Batch);
-        begin.sent().await.let_through();
-        let answer = begin.answered().await;
-        let mut rows = scene.gate.stop_next(Kind::Batch);
-        answer.let_through();
+        let mut rows = begun(&scene.gate, |gate| gate.stop_next(Kind::Batch)).await;
         let held = rows.sent().await;
         while progress.retries() == 0 {
             tokio::time::sleep(LOOK).await;
         }
-        // Late, after it was sent again: the same row at the same write time changes nothing.
+        // Late, after it was sent again: the same rows at the same write times change nothing.
         held.let_through();
         rows.answered().await.let_through();
     };
-    let (published, ()) = tokio::join!(publishing, delaying);
-    let published = published.unwrap();
-    assert_eq!((published.status, published.rows), (Status::Completed, 3_000), "{published:?}");
-    let rows = fixture.backend.rows(&format!("SELECT id FROM {}", fixture.table)).await;
-    assert_eq!(rows.len(), 3_000);
+    publishes(&scene, &progress, delaying).await;
 }
 
 /// A node of three is killed while rows are written: QUORUM is met by the two others.
