@@ -36,7 +36,11 @@ const LOOKS_MISSED: u32 = 3;
 /// How long answers that are under way may take when everything else has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-pub(crate) async fn run(serve: &Serve, config: Config, output: &Output) -> Result<Outcome, Failed> {
+pub(crate) async fn run(
+    serve: &Serve,
+    mut config: Config,
+    output: &Output,
+) -> Result<Outcome, Failed> {
     // Before there is anything to be left behind.
     let interruption = Interruption::listen()?;
     let address = serve.listen.unwrap_or(config.serve.listen);
@@ -54,6 +58,10 @@ pub(crate) async fn run(serve: &Serve, config: Config, output: &Output) -> Resul
         store,
         ports: Ports::system(),
     };
+    // What arguments say is in effect.
+    config.store.url = serve.store.clone().unwrap_or(config.store.url);
+    config.broker.url = serve.broker.clone().unwrap_or(config.broker.url);
+    config.serve.listen = address;
 
     let meters = Meters::install()?;
     let ports = parts.ports.clone();
@@ -69,7 +77,7 @@ pub(crate) async fn run(serve: &Serve, config: Config, output: &Output) -> Resul
     tasks::add(&mut supervisor, &parts, &config, &overview, &meters);
 
     let drain = config.serve.drain;
-    let manifest = manifest::of(serve, config, address);
+    let manifest = manifest::of(&config);
     let operations = Operations { overview: overview.clone(), meters, manifest, tokens };
     let closing = CancellationToken::new();
     let mut answering = JoinSet::new();
@@ -80,7 +88,10 @@ pub(crate) async fn run(serve: &Serve, config: Config, output: &Output) -> Resul
 
     let ended = Box::pin(until_told(supervisor, &overview, interruption, drain)).await;
     closing.cancel();
-    drop(tokio::time::timeout(LAST_ANSWERS, answering.join_next()).await);
+    let answered = tokio::time::timeout(LAST_ANSWERS, answering.join_next()).await;
+    if let Ok(Some(Ok(Err(error)))) = answered {
+        tracing::warn!(%error, "answering ended early");
+    }
     ended?;
     parts.store.close().await;
     say(output, json!({ "ended": true }), || "ended; everything begun was finished".to_owned());

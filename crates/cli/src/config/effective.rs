@@ -45,7 +45,7 @@ impl Config {
     /// Kafka's client by their names.
     pub(crate) fn shown(&self) -> Json {
         let mut json = self.effective.0.clone();
-        // As the parsed ones show themselves: without a password.
+        // As the parsed ones show themselves, without a password, and as arguments may have them.
         let urls = [
             ("store", Some(self.store.url.to_string())),
             ("broker", Some(self.broker.url.to_string())),
@@ -54,10 +54,12 @@ impl Config {
             ("registry", self.registry.url.as_ref().map(ToString::to_string)),
             ("capture", self.capture.url.as_ref().map(ToString::to_string)),
         ];
-        for (section, url) in urls {
+        let urls = urls.map(|(section, url)| (section, "url", url));
+        let address = Some(self.serve.listen.to_string());
+        for (section, key, value) in urls.into_iter().chain([("serve", "listen", address)]) {
             let section = json.get_mut(section).and_then(Json::as_object_mut);
-            if let (Some(section), Some(url)) = (section, url) {
-                section.insert("url".to_owned(), url.into());
+            if let (Some(section), Some(value)) = (section, value) {
+                section.insert(key.to_owned(), value.into());
             }
         }
         json

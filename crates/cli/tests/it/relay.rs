@@ -9,7 +9,7 @@ use super::{fed, helenus, run};
 const FILE: &str = "sqlite:shop.db";
 
 /// Stages messages from the command line.
-fn stage(folder: &Path, store: &str, channel: &str, numbers: std::ops::Range<usize>) {
+pub(super) fn stage(folder: &Path, store: &str, channel: &str, numbers: std::ops::Range<usize>) {
     let lines = numbers.map(|number| {
         let line = json!({
             "message_id": format!("{channel}-{number}"),

@@ -13,7 +13,8 @@ use std::time::Duration;
 use helenus::interop::rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{fed, helenus, run};
+use super::relay::stage;
+use super::{helenus, run};
 
 /// Looks around often, so that tests see soon what there is to see.
 const QUICK: &str = "[serve]\nlook_every = \"100ms\"\nsweep_every = \"100ms\"\n";
@@ -123,22 +124,6 @@ fn folder(config: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("helenus.toml"), config).unwrap();
     dir
-}
-
-/// Stages messages from another process.
-fn stage(folder: &Path, store: &str, channel: &str, numbers: std::ops::Range<usize>) {
-    let lines = numbers.map(|number| {
-        let line = json!({
-            "message_id": format!("{channel}-{number}"),
-            "channel_id": channel,
-            "message_type": "order.placed",
-            "payload": { "number": number },
-        });
-        format!("{line}\n")
-    });
-    let input: String = lines.collect();
-    let (code, _, err) = fed(folder, &["outbox", "enqueue", "--store", store], &input);
-    assert_eq!((code, err.as_str()), (Some(0), ""));
 }
 
 /// How many messages a topic has, each once.

@@ -1,29 +1,19 @@
 //! What `/engine/snapshot` says of this service.
 
-use std::net::SocketAddr;
-
 use helenus::backend::StoreUrl;
 use helenus_server::manifest::{InboxStore, Integration, Manifest, OutboxProducer, Technologies};
 use serde_json::{Value, json};
 
-use crate::args::Serve;
 use crate::config::Config;
 
 use super::guarantees::{self, Setup};
 
-/// The manifest of a service that answers on `address`.
-pub(super) fn of(serve: &Serve, mut config: Config, address: SocketAddr) -> Value {
-    // What arguments say is in effect.
-    config.store.url = serve.store.clone().unwrap_or(config.store.url);
-    config.broker.url = serve.broker.clone().unwrap_or(config.broker.url);
-    let mut shown = config.shown();
-    if let Some(listen) = shown.pointer_mut("/serve/listen") {
-        *listen = address.to_string().into();
-    }
-    json!(manifest(&config, shown))
+/// The manifest of a service with this configuration.
+pub(super) fn of(config: &Config) -> Value {
+    json!(manifest(config))
 }
 
-fn manifest(config: &Config, shown: Value) -> Manifest {
+fn manifest(config: &Config) -> Manifest {
     let (provider, mode) = match config.store.url {
         StoreUrl::Cassandra(_) => ("cassandra", "wide-column-lwt"),
         StoreUrl::Sqlite(_) => ("sqlite", "embedded-transaction"),
@@ -48,7 +38,7 @@ fn manifest(config: &Config, shown: Value) -> Manifest {
         technologies: Technologies {
             event_driven_integration: Integration { outbox_producers, inbox_stores },
         },
-        config: shown,
+        config: config.shown(),
         guarantees: guarantees::of(&Setup::of(config)),
     }
 }
@@ -61,7 +51,7 @@ mod tests {
         let mut config = Config::default();
         config.store.url = store.parse().unwrap();
         change(&mut config);
-        json!(manifest(&config, Value::Null))
+        json!(manifest(&config))
     }
 
     #[test]

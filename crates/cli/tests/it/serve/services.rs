@@ -5,7 +5,8 @@ use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Spec};
 use serde_json::json;
 
-use super::{Service, folder, published, stage};
+use super::{Service, folder, published};
+use crate::relay::stage;
 
 #[test]
 fn a_broker_that_is_away_is_named_and_everything_goes_on_when_it_is_back() {
