@@ -157,9 +157,16 @@ impl KafkaBroker {
         &self,
         records: Vec<NewRecord>,
     ) -> Result<Vec<(NewRecord, i32)>, contract::Error> {
-        let mut placed = Vec::with_capacity(records.len());
+        let mut placed: Vec<(NewRecord, i32)> = Vec::with_capacity(records.len());
+        let mut last: Option<Known> = None;
         for record in records {
-            let known = self.known(&record.topic).await?;
+            // Mostly one topic follows itself.
+            let same = placed.last().is_some_and(|(before, _)| before.topic == record.topic);
+            let known = match last.filter(|_| same) {
+                Some(known) => known,
+                None => self.known(&record.topic).await?,
+            };
+            last = Some(known);
             check_size(&record, known)?;
             let key = record.key.as_ref();
             let partition = key.map_or(0, |key| partition::of_key(key, known.partitions));
@@ -252,11 +259,15 @@ impl Broker for KafkaBroker {
 
     async fn refusals(&self, records: &[NewRecord]) -> Result<Vec<Refusal>, contract::Error> {
         let mut refusals = Vec::new();
+        let mut last: Option<(&str, Known)> = None;
         for (index, record) in records.iter().enumerate() {
-            let checked = match self.known(&record.topic).await {
-                Ok(known) => check_size(record, known),
-                Err(error) => Err(error),
+            let same = last.filter(|(topic, _)| *topic == record.topic);
+            let known = match same {
+                Some((_, known)) => Ok(known),
+                None => self.known(&record.topic).await,
             };
+            last = known.as_ref().ok().map(|known| (record.topic.as_str(), *known));
+            let checked = known.and_then(|known| check_size(record, known));
             match checked {
                 Ok(()) => {}
                 Err(error @ contract::Error::Backend(_)) => return Err(error),

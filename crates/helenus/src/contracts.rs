@@ -63,16 +63,16 @@ impl Dispatch for Store {
         }
     }
 
-    async fn read_shard(
+    async fn read_shards(
         &self,
-        shard: u16,
+        shards: Vec<u16>,
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Pending>, Error> {
         match &self.backend {
-            Backend::Sqlite(store) => store.read_shard(shard, now, limit).await,
+            Backend::Sqlite(store) => store.read_shards(shards, now, limit).await,
             #[cfg(feature = "cassandra")]
-            Backend::Cassandra(store) => store.read_shard(shard, now, limit).await,
+            Backend::Cassandra(store) => store.read_shards(shards, now, limit).await,
         }
     }
 

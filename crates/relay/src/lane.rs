@@ -233,18 +233,11 @@ where
         let usual = if self.behind { core.options.catch_up_batch } else { core.options.batch };
         let limit = usual.min(DISPATCH_BATCH_MAX);
         let mut due = if core.lanes == 1 {
+            // One line for all: nothing younger before something older.
             core.store.read_pending(now, limit).await?
         } else {
-            let mut due = Vec::new();
-            let shards: Vec<u16> = core.shards_of(self.number).collect();
-            // What does not fit into the transaction would be read again for the next one.
-            let part = limit.div_ceil(shards.len().max(1));
-            for shard in shards {
-                due.extend(core.store.read_shard(shard, now, part).await?);
-            }
-            // Stable, so that each shard keeps its staging order.
-            due.sort_by_key(|pending| pending.eligible_at);
-            due
+            let shards = core.shards_of(self.number).collect();
+            core.store.read_shards(shards, now, limit).await?
         };
         let lag = due.first().map_or(Duration::ZERO, |oldest| now.since(oldest.eligible_at));
         self.behind = due.len() >= limit || lag > core.options.catch_up_after;

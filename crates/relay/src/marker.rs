@@ -7,15 +7,19 @@ use serde::{Deserialize, Serialize};
 
 const FORMAT: u32 = 1;
 
-#[derive(Debug, Deserialize, Serialize)]
-struct Value {
+#[derive(Debug, Serialize)]
+struct NewValue<'a> {
     format: u32,
     /// Who published, for whoever looks into the topic; takes no part in anything.
-    #[serde(default)]
-    owner: String,
+    owner: &'a str,
     /// Under which epoch of the lane's lease.
-    #[serde(default)]
     epoch: i64,
+    ids: Vec<&'a str>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Value {
+    format: u32,
     ids: Vec<String>,
 }
 
@@ -28,14 +32,14 @@ pub(crate) fn topic(store_id: impl std::fmt::Display) -> String {
 pub(crate) fn marker<'a>(
     topic: &str,
     lane: u16,
-    lease: &Lease,
+    lease: &'a Lease,
     ids: impl Iterator<Item = &'a MessageId>,
 ) -> Marker {
-    let value = Value {
+    let value = NewValue {
         format: FORMAT,
-        owner: lease.owner.clone(),
+        owner: &lease.owner,
         epoch: lease.epoch,
-        ids: ids.map(ToString::to_string).collect(),
+        ids: ids.map(MessageId::as_str).collect(),
     };
     Marker {
         topic: topic.to_owned(),

@@ -77,13 +77,13 @@ impl<S: Dispatch> Dispatch for Faulty<S> {
         self.fault.around(self.inner.read_pending(now, limit)).await
     }
 
-    async fn read_shard(
+    async fn read_shards(
         &self,
-        shard: u16,
+        shards: Vec<u16>,
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Pending>, Error> {
-        self.fault.around(self.inner.read_shard(shard, now, limit)).await
+        self.fault.around(self.inner.read_shards(shards, now, limit)).await
     }
 
     async fn apply_reports(&self, reports: Vec<Report>) -> Result<Vec<Settled>, Error> {

@@ -161,7 +161,8 @@ where
         let mut child = spawn(case, place);
         progress.beyond(progress.seen().await).await;
         if let Some(mut zombie) = zombie.take() {
-            // Its successor works; now it goes on as if nothing had been.
+            zombie.is_succeeded(&broker, &markers).await;
+            // Its successor works in every lane; now it goes on as if nothing had been.
             let woken_at = broker.bounds(&markers).await.unwrap();
             signal(&zombie.child, "CONT");
             progress.beyond(progress.seen().await).await;
@@ -198,9 +199,23 @@ impl Zombie {
         let mut epochs = Vec::new();
         for lane in 0..Options::default().lanes {
             let lease = store.holder(&format!("relay/{lane}")).await.unwrap();
-            epochs.push(lease.map_or(i64::MAX, |lease| lease.epoch));
+            epochs.push(lease.map_or(0, |lease| lease.epoch));
         }
         Zombie { child, epochs }
+    }
+
+    /// Waits until somebody else has published in every lane, and so has taken its name.
+    async fn is_succeeded(&self, broker: &KafkaBroker, markers: &str) {
+        for (lane, epoch) in (0..).zip(&self.epochs) {
+            let is_there = async || {
+                let last = broker.last(markers, lane).await.unwrap()?;
+                let marker: serde_json::Value = serde_json::from_slice(&last.payload).unwrap();
+                marker["epoch"].as_i64().filter(|found| found > epoch)
+            };
+            while is_there().await.is_none() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
     }
 
     /// Transactions that it has committed, under leases it had when it was paused, since the markers

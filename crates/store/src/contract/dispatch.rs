@@ -28,11 +28,11 @@ pub trait Dispatch: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Pending>, Error>> + Send;
 
-    /// The same for one shard, which is below [`Identity::shards`]. All messages of an ordering key
-    /// are in one shard.
-    fn read_shard(
+    /// The same for some shards, each below [`Identity::shards`]. All messages of an ordering key are in
+    /// one shard. Of a shard that has more than its part of `limit`, the younger ones may be left out.
+    fn read_shards(
         &self,
-        shard: u16,
+        shards: Vec<u16>,
         now: Timestamp,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Pending>, Error>> + Send;

@@ -28,14 +28,14 @@ impl Dispatch for SqliteStore {
             .await
     }
 
-    async fn read_shard(
+    async fn read_shards(
         &self,
-        shard: u16,
+        shards: Vec<u16>,
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Pending>, Error> {
         let limit = limit.min(DISPATCH_BATCH_MAX);
-        self.engine.read(move |db| Ok(due(db, [shard], now, limit)?)).await
+        self.engine.read(move |db| Ok(due(db, shards, now, limit)?)).await
     }
 
     async fn apply_reports(&self, reports: Vec<Report>) -> Result<Vec<Settled>, Error> {

@@ -2,7 +2,9 @@
 
 use helenus_model::{ChannelId, Failure, Kind, Message, MessageId, Payload, Timestamp};
 use helenus_store::Ports;
-use helenus_store::contract::{Dispatch, EnqueueError, Error, Inbox, Outbox, Received, Upkeep};
+use helenus_store::contract::{
+    Dispatch, EnqueueError, Enqueued, Error, Inbox, Outbox, Received, Upkeep,
+};
 use helenus_store::once::{ExactlyOnce, OnceError};
 use helenus_store::sqlite::{SqliteStore, stage};
 
@@ -60,8 +62,11 @@ async fn a_transaction_that_ends_after_any_step_leaves_both_or_neither() {
     let mut shop = rusqlite::Connection::open(store.engine().path()).unwrap();
     shop.execute_batch("CREATE TABLE orders (id TEXT PRIMARY KEY)").unwrap();
     let steps: [fn(&rusqlite::Connection, &str); 3] = [
-        |db, id| drop(db.execute("INSERT INTO orders VALUES (?1)", [id]).unwrap()),
-        |db, id| drop(stage(db, &message(id), Timestamp::EPOCH).unwrap()),
+        |db, id| assert_eq!(db.execute("INSERT INTO orders VALUES (?1)", [id]).unwrap(), 1),
+        |db, id| {
+            let staged = stage(db, &message(id), Timestamp::EPOCH).unwrap();
+            assert_eq!(staged, Enqueued::Enqueued);
+        },
         |db, _| db.execute_batch("COMMIT").unwrap(),
     ];
     for ends_after in 0..=steps.len() {

@@ -18,27 +18,20 @@ impl Dispatch for CassandraStore {
     }
 
     async fn read_pending(&self, now: Timestamp, limit: usize) -> Result<Vec<Pending>, Error> {
-        let limit = limit.min(DISPATCH_BATCH_MAX);
-        let messages = self.messages().await?;
-        let work = (0..messages.shards())
-            .map(|shard| Box::pin(read::shard(messages, &self.ports, shard, now, limit)));
-        let found: Vec<Vec<_>> = stream::iter(work).buffered(SHARDS_AT_ONCE).try_collect().await?;
-        let mut due: Vec<_> = found.into_iter().flatten().collect();
-        due.sort_by_key(|(pending, seq)| (pending.eligible_at, *seq));
-        due.truncate(limit);
-        Ok(due.into_iter().map(|(pending, _)| pending).collect())
+        let shards = (0..self.messages().await?.shards()).collect();
+        Ok(due(self, shards, now, limit.min(DISPATCH_BATCH_MAX), usize::MAX).await?)
     }
 
-    async fn read_shard(
+    async fn read_shards(
         &self,
-        shard: u16,
+        shards: Vec<u16>,
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<Pending>, Error> {
-        let messages = self.messages().await?;
         let limit = limit.min(DISPATCH_BATCH_MAX);
-        let due = Box::pin(read::shard(messages, &self.ports, shard, now, limit)).await?;
-        Ok(due.into_iter().map(|(pending, _)| pending).collect())
+        // Every message found costs a look at what is true of it, also if it is not given in the end.
+        let part = limit.div_ceil(shards.len().max(1));
+        Ok(due(self, shards, now, limit, part).await?)
     }
 
     async fn apply_reports(&self, reports: Vec<Report>) -> Result<Vec<Settled>, Error> {
@@ -64,4 +57,24 @@ impl Dispatch for CassandraStore {
     fn wakeups(&self) -> watch::Receiver<u64> {
         self.woken().subscribe()
     }
+}
+
+/// What is due in some shards, at most `limit` and of each at most `part`.
+async fn due(
+    store: &CassandraStore,
+    shards: Vec<u16>,
+    now: Timestamp,
+    limit: usize,
+    part: usize,
+) -> Result<Vec<Pending>, crate::cassandra::Error> {
+    let messages = store.messages().await?;
+    let each = limit.min(part);
+    let work = shards
+        .into_iter()
+        .map(|shard| Box::pin(read::shard(messages, &store.ports, shard, now, each)));
+    let found: Vec<Vec<_>> = stream::iter(work).buffered(SHARDS_AT_ONCE).try_collect().await?;
+    let mut due: Vec<_> = found.into_iter().flatten().collect();
+    due.sort_by_key(|(pending, seq)| (pending.eligible_at, *seq));
+    due.truncate(limit);
+    Ok(due.into_iter().map(|(pending, _)| pending).collect())
 }

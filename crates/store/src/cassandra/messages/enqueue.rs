@@ -66,6 +66,39 @@ impl Outbox for CassandraStore {
     }
 }
 
+impl CassandraStore {
+    /// Stages a message that is due because what it tells of has happened. If whoever began died between
+    /// its two rows, the message may have been cancelled since; here it is known to be wanted.
+    pub(in crate::cassandra) async fn enqueue_begun(
+        &self,
+        message: Message,
+    ) -> Result<Enqueued, EnqueueError> {
+        match self.enqueue(message.clone()).await {
+            Err(EnqueueError::Cancelled { .. }) => Box::pin(revive(self, &message)).await,
+            staged => staged,
+        }
+    }
+}
+
+/// Makes a message true that was cancelled.
+async fn revive(store: &CassandraStore, message: &Message) -> Result<Enqueued, EnqueueError> {
+    let messages = store.messages().await?;
+    let mut staging = Staging::of(store, messages, message);
+    // The attempt that was refused has dropped its index row, perhaps from the same place.
+    staging.written = staging.written.saturating_add(1);
+    put_pending(messages, &staging).await?;
+    let statement = &messages.statements.revive;
+    let sent = send(&messages.session, "stage a message", statement, staging.values()).await?;
+    messages.memory.lower(staging.shard, staging.due);
+    store.wake();
+    match sent {
+        Cas::Applied => Ok(Enqueued::Enqueued),
+        // Somebody else was faster, or has swept what was cancelled.
+        Cas::Refused(row) if row.text("state").is_some() => Ok(Enqueued::Duplicate),
+        Cas::Refused(_) => Err(EnqueueError::Cancelled { message_id: message.message_id.clone() }),
+    }
+}
+
 /// Stages messages of one key, one after the other, up to the first that is not staged.
 async fn stage_chain(
     store: &CassandraStore,
@@ -90,6 +123,33 @@ struct Staging<'a> {
     stamp: Stamp,
     shard: u16,
     due: Timestamp,
+    /// The time the index row is written with.
+    written: i64,
+}
+
+impl<'a> Staging<'a> {
+    fn of(store: &CassandraStore, messages: &Messages, message: &'a Message) -> Self {
+        let stamp = messages.stamps.next(store.ports.clock.now());
+        let token = token(message.ordering_key.as_deref(), &message.message_id);
+        Staging {
+            message,
+            hash: message.content_hash(),
+            stamp,
+            shard: shard(token, messages.shards()),
+            due: message.deliver_at.unwrap_or(stamp.at),
+            written: stamp.at.as_micros(),
+        }
+    }
+
+    /// The authoritative row.
+    fn values(&self) -> NewMessage<'_> {
+        NewMessage {
+            columns: Columns::of(self.message, self.stamp),
+            next_attempt_at_utc: time(self.due),
+            deliver_at_utc: set(self.message.deliver_at.map(time)),
+            content_hash: self.hash.as_bytes(),
+        }
+    }
 }
 
 async fn stage(
@@ -100,15 +160,7 @@ async fn stage(
 ) -> Result<Enqueued, EnqueueError> {
     let clock = &*store.ports.clock;
     let started = clock.elapsed();
-    let stamp = messages.stamps.next(clock.now());
-    let token = token(message.ordering_key.as_deref(), &message.message_id);
-    let staging = Staging {
-        message,
-        hash: message.content_hash(),
-        stamp,
-        shard: shard(token, messages.shards()),
-        due: message.deliver_at.unwrap_or(stamp.at),
-    };
+    let staging = Staging::of(store, messages, message);
     put_pending(messages, &staging).await.map_err(backend)?;
     let staged = insert(store, messages, &staging, sent).await?;
     messages.memory.lower(staging.shard, staging.due);
@@ -128,7 +180,7 @@ async fn put_pending(messages: &Messages, staging: &Staging<'_>) -> Result<(), E
         eligible_at_utc: time(staging.due),
         kind: "message",
         detail: MaybeUnset::Unset,
-        written: staging.stamp.at.as_micros(),
+        written: staging.written,
     };
     let statement = &messages.statements.put_pending;
     let put = write(&messages.session, "stage a message", statement, values).await;
@@ -148,15 +200,9 @@ async fn insert(
     let mut lost = None;
     for attempt in 0..APPEND_ATTEMPTS_MAX {
         pause(&store.ports, attempt).await;
-        let values = NewMessage {
-            columns: Columns::of(staging.message, staging.stamp),
-            next_attempt_at_utc: time(staging.due),
-            deliver_at_utc: set(staging.message.deliver_at.map(time)),
-            content_hash: staging.hash.as_bytes(),
-        };
         sent.store(true, Ordering::Relaxed);
         let statement = &messages.statements.insert_message;
-        match send(&messages.session, "stage a message", statement, values).await {
+        match send(&messages.session, "stage a message", statement, staging.values()).await {
             Ok(Cas::Applied) => return Ok(Enqueued::Enqueued),
             Ok(Cas::Refused(row)) => return refused(messages, staging, &row).await,
             Err(error) if error.applied().is_none() => lost = Some(error),
@@ -208,7 +254,7 @@ fn own_row(staging: &Staging<'_>) -> Drop {
         shard: staging.shard,
         due_ms: staging.due.as_millis(),
         message_id: staging.message.message_id.to_string(),
-        written: staging.stamp.at.as_micros(),
+        written: staging.written,
     }
 }
 

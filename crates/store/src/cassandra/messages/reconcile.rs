@@ -15,7 +15,7 @@ use crate::cassandra::conditional::select;
 use crate::cassandra::read::row_error;
 use crate::cassandra::staging::{self, Begun};
 use crate::cassandra::{CassandraStore, Error};
-use crate::contract::{Outbox, Reconciled};
+use crate::contract::Reconciled;
 
 /// An index row with what was begun.
 #[derive(Debug, DeserializeRow)]
@@ -143,7 +143,8 @@ async fn judge_begun(
             }
             if !dry_run {
                 let bytes = row.payload.map(String::into_bytes).or(row.payload_bytes);
-                let staged = store.enqueue(envelope.into_message(bytes.unwrap_or_default())).await;
+                let message = envelope.into_message(bytes.unwrap_or_default());
+                let staged = store.enqueue_begun(message).await;
                 staged.map_err(|error| Error::Unavailable {
                     what: "stage a message that was begun",
                     source: Box::new(error),

@@ -25,6 +25,8 @@ pub(in crate::cassandra) struct Statements {
     pub(in crate::cassandra) put_pending: PreparedStatement,
     /// [`super::rows::NewMessage`]; conditional.
     pub(in crate::cassandra) insert_message: PreparedStatement,
+    /// [`super::rows::NewMessage`], of a message that was cancelled; conditional.
+    pub(in crate::cassandra) revive: PreparedStatement,
     /// `message_id, channel_id, message_type, created_at_utc, staged_seq`; conditional.
     pub(in crate::cassandra) cancel: PreparedStatement,
     /// `written, shard_id, eligible_at_utc, message_id`.
@@ -83,6 +85,21 @@ impl Statements {
                      content_hash, state)
                  VALUES ({marks}, :next_attempt_at_utc, :deliver_at_utc, :content_hash, 'pending')
                  IF NOT EXISTS"
+            ))
+            .await?,
+            revive: cas(format!(
+                "UPDATE {messages}
+                 SET channel_id = :channel_id, message_type = :message_type, payload = :payload,
+                     content_type = :content_type, correlation_id = :correlation_id,
+                     tenant_id = :tenant_id, occurred_at_utc = :occurred_at_utc,
+                     created_at_utc = :created_at_utc,
+                     dispatch_attempt_count = :dispatch_attempt_count,
+                     headers_json = :headers_json, metadata_json = :metadata_json,
+                     payload_bytes = :payload_bytes, ordering_key = :ordering_key,
+                     staged_seq = :staged_seq, next_attempt_at_utc = :next_attempt_at_utc,
+                     deliver_at_utc = :deliver_at_utc, content_hash = :content_hash,
+                     state = 'pending'
+                 WHERE message_id = :message_id IF state = 'cancelled'"
             ))
             .await?,
             cancel: cas(format!(

@@ -16,7 +16,7 @@ use super::{Begun, Envelope, Key, key_condition, key_values, quoted};
 use crate::cassandra::classify::{page_error, read_error, request_error};
 use crate::cassandra::read::row_error;
 use crate::cassandra::{CassandraStore, Error};
-use crate::contract::{EnqueueError, Outbox};
+use crate::contract::EnqueueError;
 
 /// An entity's outbox: `{entity}_outbox`, with the entity's own partition key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl CassandraStore {
         event_id: CqlTimeuuid,
         message: Message,
     ) -> Result<(), EnqueueError> {
-        self.enqueue(message).await?;
+        self.enqueue_begun(message).await?;
         let condition = key_condition(key)?;
         let mut values: Vec<CqlValue> = key_values(key).into_iter().map(CqlValue::Text).collect();
         values.push(CqlValue::Timeuuid(event_id));
@@ -176,6 +176,9 @@ impl CassandraStore {
     }
 }
 
+/// Columns of a table: name, kind, place in its kind.
+type Described = Vec<(String, String, i32)>;
+
 impl CassandraStore {
     /// The outboxes of entities that there are, with their partition keys: tables that have the name and
     /// the columns of one, in any keyspace.
@@ -190,7 +193,7 @@ impl CassandraStore {
         let asked = Box::pin(session.query_unpaged(cql, ())).await;
         let rows = asked.map_err(read_error)?.into_rows_result();
         let rows = rows.map_err(|error| damaged(&error))?;
-        let mut tables: BTreeMap<(String, String), Vec<(String, String, i32)>> = BTreeMap::new();
+        let mut tables: BTreeMap<(String, String), Described> = BTreeMap::new();
         for row in rows.rows::<Column>().map_err(|error| damaged(&error))? {
             let (keyspace, table, column, kind, position) = row.map_err(|error| damaged(&error))?;
             if table.ends_with("_outbox") {

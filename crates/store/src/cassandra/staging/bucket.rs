@@ -14,7 +14,7 @@ use crate::cassandra::append::ttl;
 use crate::cassandra::classify::{read_error, request_error};
 use crate::cassandra::values::time;
 use crate::cassandra::{CassandraStore, Error};
-use crate::contract::{EnqueueError, Outbox};
+use crate::contract::EnqueueError;
 use crate::shard::{shard, token};
 
 /// Partitions of one hour.
@@ -91,7 +91,7 @@ impl CassandraStore {
             }
             let (event_id, payload, Some(json)) = event else { continue };
             let message = Envelope::from_json(&json)?.into_message(payload.unwrap_or_default());
-            let staged = self.enqueue(message).await;
+            let staged = self.enqueue_begun(message).await;
             staged.map_err(|error| Error::Unavailable {
                 what: "stage a message of a bucket",
                 source: Box::new(error),

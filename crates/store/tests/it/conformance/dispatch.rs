@@ -141,7 +141,7 @@ pub(super) async fn shards_share_the_messages_and_a_key_is_in_one<S: Outbox + Di
     let (mut found, mut used) = (Vec::new(), 0);
     let mut shard_of_key = std::collections::BTreeMap::new();
     for shard in 0..shards {
-        let pending = fixture.store.read_shard(shard, START, 100).await.unwrap();
+        let pending = fixture.store.read_shards(vec![shard], START, 100).await.unwrap();
         used += u32::from(!pending.is_empty());
         for pending in pending {
             assert_eq!(pending.shard, shard);
@@ -239,10 +239,10 @@ pub(super) async fn the_watermark_stays_behind_what_is_pending<S: Outbox + Dispa
     let pending = fixture.store.read_pending(START, 1).await.unwrap();
     let shard = pending[0].shard;
     let then = fixture.later(60 * MINUTE);
-    fixture.store.read_shard(shard, then, 1).await.unwrap();
+    fixture.store.read_shards(vec![shard], then, 1).await.unwrap();
     assert!(fixture.store.watermark(shard, then).await.unwrap() <= START);
     report(fixture, "a", Outcome::Succeeded).await;
-    assert_eq!(fixture.store.read_shard(shard, then, 1).await.unwrap(), []);
+    assert_eq!(fixture.store.read_shards(vec![shard], then, 1).await.unwrap(), []);
     let watermark = fixture.store.watermark(shard, then).await.unwrap();
     assert!(watermark > START && watermark <= then, "{watermark}");
 }
