@@ -1,6 +1,6 @@
 //! Records the commit log segments that the decoder's tests read: `cargo xtask fixtures`.
 //!
-//! One private Cassandra node, one schema, one run a variant: empty the tables, restart the node
+//! For each release one private Cassandra node, one schema, one run a variant: empty the tables, restart the node
 //! with the variant's setting, write filler until a fresh segment begins, run the statements, wait
 //! until what has a short TTL is gone, ask for the rows, copy the segment. What the
 //! node answers is the expectation; no byte is made here.
@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use helenus_commitlog::{CdcIndex, FileKind, FileName, Options, Segment};
 use helenus_cql::schema::Catalog;
 use helenus_testkit::serial;
-use helenus_testkit::services::{Instance, Spec, workspace};
+use helenus_testkit::services::{Instance, Service, Spec, workspace};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use serde_json::{Map, Value, json};
@@ -28,13 +28,41 @@ use serde_json::{Map, Value, json};
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// A file of the fixtures, and what differs in `cassandra.yaml` when it is recorded.
-const VARIANTS: [(&str, &str, &str); 6] = [
-    ("plain", "commitlog_compression", ""),
-    ("lz4", "commitlog_compression", "[{class_name: LZ4Compressor}]"),
-    ("snappy", "commitlog_compression", "[{class_name: SnappyCompressor}]"),
-    ("deflate", "commitlog_compression", "[{class_name: DeflateCompressor}]"),
-    ("zstd", "commitlog_compression", "[{class_name: ZstdCompressor}]"),
-    ("v8", "storage_compatibility_mode", "NONE"),
+type Variant = (&'static str, &'static str, &'static str);
+
+/// What one release recorded.
+struct Set {
+    service: Service,
+    /// Its folder in the fixtures.
+    folder: &'static str,
+    variants: &'static [Variant],
+    /// Parts of schema and statements that the release does not know.
+    without: &'static [&'static str],
+}
+
+const PLAIN: Variant = ("plain", "commitlog_compression", "");
+const LZ4: Variant = ("lz4", "commitlog_compression", "[{class_name: LZ4Compressor}]");
+
+const SETS: [Set; 2] = [
+    Set {
+        service: Service::Cassandra,
+        folder: "",
+        variants: &[
+            PLAIN,
+            LZ4,
+            ("snappy", "commitlog_compression", "[{class_name: SnappyCompressor}]"),
+            ("deflate", "commitlog_compression", "[{class_name: DeflateCompressor}]"),
+            ("zstd", "commitlog_compression", "[{class_name: ZstdCompressor}]"),
+            ("v8", "storage_compatibility_mode", "NONE"),
+        ],
+        without: &[],
+    },
+    Set {
+        service: Service::Cassandra41,
+        folder: "4.1",
+        variants: &[PLAIN, LZ4],
+        without: &[", vf vector<float, 3>, vt vector<text, 2>", ",vf,vt", ",[1.5,-2,0],['a','']"],
+    },
 ];
 
 const TABLES: [&str; 6] = ["scalars", "nested", "rows", "hits", "wide", "readded"];
@@ -66,20 +94,36 @@ const SCHEMA: [(&str, &[&str]); 5] = [
 #[tokio::main]
 async fn main() -> Result<()> {
     let _alone = serial()?;
-    let fixtures = workspace().join("crates/commitlog/tests/fixtures");
-    let spec = || Spec::cassandra().name("fixtures").heap("512M").commitlog_periodic("200ms");
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
+    for set in &SETS {
+        let name = set.service.name();
+        if chosen.is_empty() || chosen.iter().any(|word| word == name) {
+            record_set(set).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn record_set(set: &Set) -> Result<()> {
+    let statements = workspace().join("crates/commitlog/tests/fixtures");
+    let fixtures = statements.join(set.folder);
+    fs::create_dir_all(&fixtures)?;
+    let spec = || Spec::of(set.service).name("fixtures").heap("512M").commitlog_periodic("200ms");
     let mut node = Instance::start(spec())?;
-    run_file(&connect(&node).await?, &fixtures.join("schema.cql")).await?;
+    run_file(&connect(&node).await?, &statements.join("schema.cql"), set).await?;
 
     let mut recorded = Vec::new();
-    for (variant, key, value) in VARIANTS {
-        eprintln!("recording {variant}");
+    for (variant, key, value) in set.variants {
+        eprintln!("recording {} {variant}", set.service.name());
         empty_tables(&connect(&node).await?).await?;
         node.restart_as(if value.is_empty() { spec() } else { spec().set(key, value) })?;
-        recorded.push(record(&node, variant, &fixtures).await?);
+        let session = connect(&node).await?;
+        begin_segment(&session, &node.dir().join("cdc_raw")).await?;
+        run_file(&session, &statements.join("statements.cql"), set).await?;
+        recorded.push(record(&node, &session, variant, &fixtures).await?);
     }
     let schema = system_schema(&connect(&node).await?).await?;
-    write_schema(&schema, &fixtures)?;
+    write_schema(&schema, set.variants, &fixtures)?;
     write_answers(recorded, &fixtures)
 }
 
@@ -91,21 +135,23 @@ struct Recorded {
     rows: BTreeMap<String, Vec<String>>,
 }
 
-async fn record(node: &Instance, variant: &'static str, fixtures: &Path) -> Result<Recorded> {
-    let session = connect(node).await?;
-    begin_segment(&session, &node.dir().join("cdc_raw")).await?;
-    run_file(&session, &fixtures.join("statements.cql")).await?;
-    until_expired(&session).await?;
+async fn record(
+    node: &Instance,
+    session: &Session,
+    variant: &'static str,
+    fixtures: &Path,
+) -> Result<Recorded> {
+    until_expired(session).await?;
     let at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let mut rows = BTreeMap::new();
     for table in TABLES {
         let query = format!("SELECT JSON * FROM fx.{table}");
-        rows.insert(format!("fx.{table}"), texts(&session, &query).await?);
+        rows.insert(format!("fx.{table}"), texts(session, &query).await?);
     }
     // One more write, and what came before it is on the disk as well. A node that stops would
     // write a good deal of its own into the segment.
     let cdc_raw = node.dir().join("cdc_raw");
-    let (log, index) = fill(&session, &cdc_raw, 1).await?;
+    let (log, index) = fill(session, &cdc_raw, 1).await?;
     let mut bytes = fs::read(log)?;
     // Only a segment that is not compressed is longer than what was written into it.
     let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -120,8 +166,12 @@ async fn connect(node: &Instance) -> Result<Session> {
 }
 
 /// Runs the statements of a file, which a line of two dashes separates.
-async fn run_file(session: &Session, file: &Path) -> Result<()> {
-    for statement in fs::read_to_string(file)?.split("\n--\n") {
+async fn run_file(session: &Session, file: &Path, set: &Set) -> Result<()> {
+    let mut text = fs::read_to_string(file)?;
+    for part in set.without {
+        text = text.replace(part, "");
+    }
+    for statement in text.split("\n--\n") {
         let ran = session.query_unpaged(statement.trim_end(), ()).await;
         ran.map_err(|error| format!("{statement}: {error}"))?;
     }
@@ -230,13 +280,14 @@ async fn system_schema(
 /// Writes the schema of the tables that occur in the recorded segments, and of no other.
 fn write_schema(
     schema: &BTreeMap<&'static str, Vec<Map<String, Value>>>,
+    variants: &[Variant],
     fixtures: &Path,
 ) -> Result<()> {
     let mut wanted = BTreeSet::from(["fx".to_owned()]);
     loop {
         let document = document(schema, &wanted);
         let catalog = Catalog::from_document(&document)?;
-        let unknown = unknown_tables(&catalog, fixtures)?;
+        let unknown = unknown_tables(&catalog, variants, fixtures)?;
         let known =
             schema["tables"].iter().filter(|row| unknown.iter().any(|id| row["id"] == id.as_str()));
         let more: BTreeSet<String> = known
@@ -275,9 +326,13 @@ fn document(
 }
 
 /// The ids of tables in the segments that the catalog does not have.
-fn unknown_tables(catalog: &Catalog, fixtures: &Path) -> Result<BTreeSet<String>> {
+fn unknown_tables(
+    catalog: &Catalog,
+    variants: &[Variant],
+    fixtures: &Path,
+) -> Result<BTreeSet<String>> {
     let mut unknown = BTreeSet::new();
-    for (variant, ..) in VARIANTS {
+    for (variant, ..) in variants {
         let bytes = fs::read(fixtures.join(format!("{variant}.log")))?;
         let segment = Segment::parse(&bytes)?;
         let mut records = segment.records(Options::default());

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use helenus_testkit::services::find_program;
+use helenus_testkit::services::{find_program, workspace};
 
 use crate::arguments::{Arguments, unknown};
 use crate::metadata::Package;
@@ -15,7 +15,8 @@ Usage: cargo xtask ci
 
 Everything a change must pass, stopping at the first failure: format, tidy, clippy, documentation,
 each feature of the library alone, licences and advisories where cargo-deny is installed, all tests
-against real services (as `cargo xtask test`), and the demonstration.
+against real services (as `cargo xtask test`), the examples that check themselves, and the
+demonstration.
 ";
 
 /// The library that applications depend on; each of its features must build alone.
@@ -50,6 +51,7 @@ fn all(phases: &mut Phases) -> anyhow::Result<ExitCode> {
     if code != ExitCode::SUCCESS {
         return Ok(code);
     }
+    phases.run("examples", examples)?;
     phases.run("demonstration", || demonstration(&members))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -78,6 +80,25 @@ fn deny() -> anyhow::Result<()> {
         return cargo(&["deny", "--locked", "check"]);
     }
     eprintln!("tidy has checked the licences; advisories need cargo-deny, which is not installed");
+    Ok(())
+}
+
+/// Examples that fail when what they show is not so, each on a new file.
+const EXAMPLES: &[&str] = &["feature_store_day"];
+
+fn examples() -> anyhow::Result<()> {
+    let folder = workspace().join("target/examples");
+    for example in EXAMPLES {
+        let folder = folder.join(example);
+        if folder.try_exists()? {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        std::fs::create_dir_all(&folder)?;
+        let store = format!("sqlite:{}", folder.join("store.db").display());
+        // With the features of the tests, which have built it already.
+        let run = ["run", "-p", FACADE, "--all-features", "--locked", "--example", example];
+        cargo(&[&run[..], &["--", &store]].concat())?;
+    }
     Ok(())
 }
 

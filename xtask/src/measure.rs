@@ -42,7 +42,10 @@ const BENCHES: &[Run] = &[
     // Its node is its own, so that the processor time it prints is of this bench alone.
     Run { name: "events", package: "helenus-store", target: "events", services: &[] },
     Run { name: "commitlog", package: "helenus-commitlog", target: "decode", services: &[] },
+    Run { name: "capture", package: "helenus-capture", target: "capture", services: KAFKA },
     Run { name: "messaging", package: "helenus-relay", target: "messaging", services: BOTH },
+    // Its node is its own, as that of the events.
+    Run { name: "versions", package: "helenus-versions", target: "versions", services: &[] },
 ];
 
 const PROOFS: &[Run] = &[
@@ -75,9 +78,39 @@ const PROOFS: &[Run] = &[
         services: CASSANDRA,
     },
     Run {
-        name: "segments-rows",
+        name: "versions-node-lost",
+        package: "helenus-versions",
+        target: "proof_a_lost_node",
+        services: &[],
+    },
+    Run {
+        name: "segments-rows-5.0",
         package: "helenus-capture",
-        target: "oracle_rows_of",
+        target: "oracle_rows_of_segments_are_the_rows_of_a_5_0_node",
+        services: &[],
+    },
+    Run {
+        name: "segments-rows-5.0-lz4",
+        package: "helenus-capture",
+        target: "oracle_rows_of_compressed_segments",
+        services: &[],
+    },
+    Run {
+        name: "segments-rows-4.1",
+        package: "helenus-capture",
+        target: "oracle_rows_of_segments_are_the_rows_of_a_4_1_node",
+        services: &[],
+    },
+    Run {
+        name: "capture-replicas",
+        package: "helenus-cli",
+        target: "replicas_tell_of_each_change",
+        services: &[Service::Kafka],
+    },
+    Run {
+        name: "capture-outage",
+        package: "helenus-cli",
+        target: "capture_waits_for_kafka",
         services: &[],
     },
     Run {
@@ -190,9 +223,12 @@ fn report(run: &Run, results: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The commit, marked when the tree differs from it.
+/// The commit, marked when the tree differs from it in more than the report of the proofs before.
 fn revision() -> anyhow::Result<String> {
-    output_of("git", &["describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"])
+    let commit = output_of("git", &["rev-parse", "--short=10", "HEAD"])?;
+    let others = format!(":(exclude){REPORT}");
+    let changes = output_of("git", &["status", "--porcelain", "-uno", "--", ".", &others])?;
+    Ok(if changes.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
 /// Processor and cores: no number means anything without them.

@@ -10,6 +10,7 @@ mod publisher;
 
 use std::fmt;
 use std::future::Future;
+use std::time::Duration;
 
 use helenus_model::Timestamp;
 use serde::Serialize;
@@ -133,6 +134,17 @@ pub struct Topic {
     pub name: String,
     /// How many partitions it has.
     pub partitions: u32,
+}
+
+/// How long a topic keeps its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retention {
+    /// For so long.
+    For(Duration),
+    /// For ever.
+    ForEver,
+    /// The last of each key for ever: the topic is compacted.
+    LastOfKey,
 }
 
 /// Where a partition begins and ends.

@@ -11,11 +11,14 @@ mod topics;
 use helenus_model::Timestamp;
 use helenus_model::limits::{TOPIC_EXPIRE_MAX, TOPIC_READ_MAX};
 use helenus_sqlite::{Component, Engine};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::contract::{Bounds, Broker, Error, NewRecord, Offset, Position, Record, Refusal, Topic};
 
 pub use publisher::EmbeddedPublisher;
+
+/// Old records removed with one commit.
+const EXPIRED_A_COMMIT: usize = 500;
 
 /// The broker's tables in the file.
 pub static COMPONENT: Component = Component {
@@ -79,9 +82,15 @@ impl EmbeddedBroker {
         let limit = i64::try_from(TOPIC_EXPIRE_MAX).unwrap_or(i64::MAX);
         let mut removed = 0;
         loop {
-            let some = self.engine.write(move |db| records::expire(db, before, limit)).await?;
-            removed += some;
-            if some < TOPIC_EXPIRE_MAX {
+            // Looked for on a snapshot, removed in small commits: publishing goes on beside it.
+            let find = move |db: &Connection| Ok::<_, Error>(records::expired(db, before, limit)?);
+            let found = self.engine.read(find).await?;
+            for some in found.chunks(EXPIRED_A_COMMIT) {
+                let some = some.to_vec();
+                self.engine.write(move |db| records::remove(db, &some)).await?;
+            }
+            removed += found.len();
+            if found.len() < TOPIC_EXPIRE_MAX {
                 return Ok(removed);
             }
         }

@@ -20,7 +20,9 @@ use helenus_model::backend::Endpoint;
 use helenus_model::limits::TOPIC_READ_MAX;
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::contract::{Bounds, Broker, NewRecord, Offset, Position, Record, Refusal, Topic};
+use crate::contract::{
+    Bounds, Broker, NewRecord, Offset, Position, Record, Refusal, Retention, Topic,
+};
 use crate::{contract, partition};
 
 use clients::Clients;
@@ -90,6 +92,15 @@ impl KafkaBroker {
                 admin,
             }),
         })
+    }
+
+    /// How long each of these topics keeps its records. Those that are not there, or that this client
+    /// may not ask about, are left out.
+    pub async fn retentions(
+        &self,
+        topics: &[String],
+    ) -> Result<Vec<(String, Retention)>, contract::Error> {
+        self.shared.admin.retentions(self.clients(), topics).await
     }
 
     fn clients(&self) -> &Clients {

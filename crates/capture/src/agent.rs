@@ -6,7 +6,6 @@
 //! batch waits and nothing is released.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics;
 use crate::options::Options;
+use crate::outlet::Outlet;
 use crate::release::release;
 use crate::schema::History;
 use crate::segments::{ListError, list};
@@ -133,13 +133,12 @@ pub struct Status {
 #[derive(Debug)]
 pub struct Agent<B, S> {
     options: Arc<Options>,
-    broker: B,
+    outlet: Outlet<B>,
     source: S,
     clock: Arc<dyn Clock>,
     state: State,
     tail: Option<Tail>,
     watch: Watch,
-    topics: HashSet<String>,
     published: u64,
     waiting_for: Option<String>,
     place: Option<Place>,
@@ -167,14 +166,13 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let options = Arc::new(options);
         let tail = Tail::new(Arc::clone(&options), history, known, place);
         Ok(Self {
+            outlet: Outlet::new(broker, Arc::clone(&options)),
             options,
-            broker,
             source,
             clock,
             state,
             tail: Some(tail),
             watch: Watch::new(limit),
-            topics: HashSet::new(),
             published: 0,
             waiting_for: None,
             place,
@@ -274,7 +272,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
     ) -> Result<bool, AgentError> {
         let mut failures = 0;
         while !records.is_empty() {
-            let attempt = self.publish(&records);
+            let attempt = self.outlet.publish(&records);
             let Some(outcome) = stop.run_until_cancelled(attempt).await else { return Ok(false) };
             let error = match outcome {
                 Ok(()) => {
@@ -287,7 +285,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             };
             metrics::count(metrics::FAILED, 1);
             failures += 1;
-            self.topics.clear();
+            self.outlet.forget();
             self.failed(&error);
             if error.kind() == Kind::Invalid {
                 records = self.set_refused_aside(records).await?;
@@ -301,34 +299,12 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         Ok(true)
     }
 
-    async fn publish(&mut self, records: &[NewRecord]) -> Result<(), broker::Error> {
-        for record in records {
-            if !self.topics.contains(&record.topic) {
-                self.make_topic(&record.topic).await?;
-                self.topics.insert(record.topic.clone());
-            }
-        }
-        self.broker.publish(records.to_vec()).await.map(drop)
-    }
-
-    /// Makes a topic. One that is there keeps the partitions it was made with.
-    async fn make_topic(&self, topic: &str) -> Result<(), broker::Error> {
-        match self.broker.create_topic(topic, self.options.partitions).await {
-            Err(error @ broker::Error::InvalidTopic { .. }) => {
-                let topics = self.broker.topics().await?;
-                let exists = topics.iter().any(|known| known.name == topic);
-                if exists { Ok(()) } else { Err(error) }
-            }
-            outcome => outcome,
-        }
-    }
-
     /// Puts what the broker will never take into the quarantine; returns the rest.
     async fn set_refused_aside(
         &self,
         records: Vec<NewRecord>,
     ) -> Result<Vec<NewRecord>, AgentError> {
-        let Ok(refusals) = self.broker.refusals(&records).await else { return Ok(records) };
+        let Ok(refusals) = self.outlet.broker.refusals(&records).await else { return Ok(records) };
         let refused: Vec<_> = refusals
             .iter()
             .filter(|refusal| matches!(refusal.error, broker::Error::TooLarge { .. }))

@@ -10,11 +10,13 @@
 
 pub mod agent;
 mod announce;
+mod hints;
 pub mod metrics;
 #[cfg(feature = "cassandra")]
 pub mod node;
 pub mod offline;
 pub mod options;
+mod outlet;
 pub mod reader;
 mod release;
 pub mod schema;

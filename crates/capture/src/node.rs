@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_model::backend::Endpoint;
-use helenus_model::{BackendError, Clock, Failure, Kind};
+use helenus_model::{BackendError, Clock, Failure, Kind, hints_topic};
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -16,10 +16,14 @@ use scylla::policies::host_filter::AllowListHostFilter;
 use secrecy::ExposeSecret;
 
 use crate::agent::SchemaSource;
+use crate::options::Outbox;
 use crate::space::parse_size;
 
 /// The tables of `system_schema` that a reader of segments needs.
 const TABLES: [&str; 6] = ["keyspaces", "tables", "columns", "dropped_columns", "types", "views"];
+
+/// How the name of an outbox's table of messages ends; the store's prefix stands before it.
+const MESSAGES: &str = "outbox_messages";
 
 /// A node that cannot be asked, or cannot be captured as it is set up.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +52,22 @@ pub enum NodeError {
         /// The log's folder.
         commitlog: String,
     },
+    /// There is no outbox where one is named.
+    #[error("{table} at {url} is not an outbox's table of messages")]
+    NoOutbox {
+        /// Where.
+        url: String,
+        /// The table.
+        table: String,
+    },
+    /// An outbox whose changes are not kept.
+    #[error("{table} at {url} has no change data capture: nothing tells of its messages")]
+    OutboxWithoutCdc {
+        /// Where.
+        url: String,
+        /// The table.
+        table: String,
+    },
     /// The node writes elsewhere.
     #[error("the node's cdc_raw_directory is {actual}, not {configured}")]
     OtherFolder {
@@ -72,10 +92,15 @@ impl Failure for NodeError {
             Self::CdcOff { .. } => "cdc_off",
             Self::OtherFileSystem { .. } => "other_file_system",
             Self::OtherFolder { .. } => "other_folder",
+            Self::NoOutbox { .. } => "no_outbox",
+            Self::OutboxWithoutCdc { .. } => "outbox_without_cdc",
         }
     }
 
     fn remedy(&self) -> Option<std::borrow::Cow<'static, str>> {
+        if let Self::OutboxWithoutCdc { table, .. } = self {
+            return Some(format!("run ALTER TABLE {table} WITH cdc = true").into());
+        }
         Some(std::borrow::Cow::from(match self {
             Self::Unavailable { .. } => {
                 "check that Cassandra runs there and that capture.url, user and password are right"
@@ -85,6 +110,9 @@ impl Failure for NodeError {
                 "put cdc_raw_directory and commitlog_directory on one file system"
             }
             Self::OtherFolder { .. } => "set capture.cdc_raw to the node's cdc_raw_directory",
+            Self::NoOutbox { .. } | Self::OutboxWithoutCdc { .. } => {
+                "set capture.hints to KEYSPACE.PREFIXoutbox_messages of a store that has been opened"
+            }
         }))
     }
 }
@@ -109,6 +137,31 @@ pub struct Settings {
     pub total_space: Option<u64>,
     /// How often the log is synced.
     pub sync_period: Option<String>,
+}
+
+impl Settings {
+    /// Whether the node's log can be had from this folder, as far as the two can be compared here.
+    fn fits(&self, cdc_raw: &Path) -> Result<(), NodeError> {
+        let device = |path: &Path| std::fs::metadata(path).ok().map(|folder| folder.dev());
+        let inode =
+            |path: &Path| std::fs::metadata(path).ok().map(|folder| (folder.dev(), folder.ino()));
+        // A container may show the node's folders under other names: only what is seen is compared.
+        if let Some(actual) = &self.cdc_raw
+            && let (Some(theirs), Some(ours)) = (inode(Path::new(actual)), inode(cdc_raw))
+            && theirs != ours
+        {
+            let configured = cdc_raw.display().to_string();
+            return Err(NodeError::OtherFolder { actual: actual.clone(), configured });
+        }
+        if let Some(commitlog) = &self.commitlog
+            && let (Some(log), Some(raw)) = (device(Path::new(commitlog)), device(cdc_raw))
+            && log != raw
+        {
+            let cdc_raw = cdc_raw.display().to_string();
+            return Err(NodeError::OtherFileSystem { cdc_raw, commitlog: commitlog.clone() });
+        }
+        Ok(())
+    }
 }
 
 impl Node {
@@ -162,25 +215,55 @@ impl Node {
         if !settings.cdc_enabled {
             return Err(NodeError::CdcOff { url: self.endpoint.to_string() });
         }
-        let device = |path: &Path| std::fs::metadata(path).ok().map(|folder| folder.dev());
-        let inode =
-            |path: &Path| std::fs::metadata(path).ok().map(|folder| (folder.dev(), folder.ino()));
-        // A container may show the node's folders under other names: only what is seen is compared.
-        if let Some(actual) = &settings.cdc_raw
-            && let (Some(theirs), Some(ours)) = (inode(Path::new(actual)), inode(cdc_raw))
-            && theirs != ours
-        {
-            let configured = cdc_raw.display().to_string();
-            return Err(NodeError::OtherFolder { actual: actual.clone(), configured });
-        }
-        if let Some(commitlog) = &settings.commitlog
-            && let (Some(log), Some(raw)) = (device(Path::new(commitlog)), device(cdc_raw))
-            && log != raw
-        {
-            let cdc_raw = cdc_raw.display().to_string();
-            return Err(NodeError::OtherFileSystem { cdc_raw, commitlog: commitlog.clone() });
-        }
+        settings.fits(cdc_raw)?;
         Ok(settings)
+    }
+
+    /// The outbox whose messages are in this table, if its changes are kept.
+    pub async fn outbox(&self, keyspace: &str, table: &str) -> Result<Outbox, NodeError> {
+        let (url, name) = (self.endpoint.to_string(), format!("{keyspace}.{table}"));
+        let session = self.connect().await?;
+        let Some(prefix) = table.strip_suffix(MESSAGES) else {
+            return Err(NodeError::NoOutbox { url, table: name });
+        };
+        let query = "SELECT table_name, cdc FROM system_schema.tables WHERE keyspace_name = ?";
+        let tables: HashMap<String, Option<bool>> = self.pairs(&session, query, keyspace).await?;
+        let settings = format!("{prefix}settings");
+        let (Some(cdc), true) = (tables.get(table), tables.contains_key(&settings)) else {
+            return Err(NodeError::NoOutbox { url, table: name });
+        };
+        if !cdc.unwrap_or(false) {
+            return Err(NodeError::OutboxWithoutCdc { url, table: name });
+        }
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let query = format!(
+            "SELECT name, value FROM {}.{} WHERE name = ?",
+            quoted(keyspace),
+            quoted(&settings)
+        );
+        let mut found: HashMap<String, String> = self.pairs(&session, &query, "store_id").await?;
+        let Some(store_id) = found.remove("store_id") else {
+            return Err(NodeError::NoOutbox { url, table: name });
+        };
+        let topic = hints_topic(store_id);
+        Ok(Outbox { keyspace: keyspace.to_owned(), table: table.to_owned(), topic })
+    }
+
+    /// The rows of two columns that a query with one text gives.
+    async fn pairs<V>(
+        &self,
+        session: &Session,
+        query: &str,
+        text: &str,
+    ) -> Result<HashMap<String, V>, NodeError>
+    where
+        V: for<'f, 'm> scylla::deserialize::value::DeserializeValue<'f, 'm>,
+    {
+        let rows = session.query_unpaged(query, (text,)).await;
+        let rows = rows.map_err(|error| self.failed(error))?;
+        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
+        let rows = rows.rows::<(String, V)>().map_err(|error| self.failed(error))?;
+        rows.map(|row| row.map_err(|error| self.failed(error))).collect()
     }
 
     /// A session with this node alone: settings are each node's own.
@@ -226,5 +309,43 @@ impl SchemaSource for Node {
 
     async fn total_space(&self) -> Option<u64> {
         Box::pin(self.settings()).await.ok()?.total_space
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(cdc_raw: Option<&Path>, commitlog: Option<&Path>) -> Settings {
+        let text = |path: &Path| path.display().to_string();
+        let (cdc_raw, commitlog) = (cdc_raw.map(text), commitlog.map(text));
+        Settings { cdc_enabled: true, cdc_raw, commitlog, total_space: None, sync_period: None }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_the_node_s_or_on_another_file_system_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (raw, log) = (dir.path().join("cdc_raw"), dir.path().join("commitlog"));
+        let other = dir.path().join("other");
+        for folder in [&raw, &log, &other] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        assert!(settings(Some(&raw), Some(&log)).fits(&raw).is_ok());
+        let error = settings(Some(&raw), Some(&log)).fits(&other).unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("other_folder", Kind::Invalid));
+        // The kernel's own files are never where a log is.
+        let proc = Path::new("/proc");
+        let error = settings(Some(&raw), Some(proc)).fits(&raw).unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("other_file_system", Kind::Invalid));
+        assert!(error.to_string().contains("/proc") && error.remedy().is_some(), "{error}");
+        // What a container does not show is not compared.
+        let hidden = dir.path().join("hidden");
+        assert!(settings(Some(&hidden), Some(&hidden)).fits(&raw).is_ok());
+        assert!(settings(None, None).fits(&raw).is_ok());
+    }
+
+    #[test]
+    fn errors_are_small() {
+        assert!(size_of::<NodeError>() <= 64, "{}", size_of::<NodeError>());
     }
 }

@@ -24,6 +24,9 @@ pub struct Options {
     pub tables: Vec<TablePattern>,
     /// Which columns are masked.
     pub policy: Policy,
+    /// Outboxes whose relays are told at once what was staged. Their tables are published as change
+    /// events only where `tables` names them.
+    pub hints: Vec<Outbox>,
     /// Read to the last valid marker, not only to what the node says is durable: sooner, at the price
     /// that a power failure may take from this node what was published.
     pub read_ahead: bool,
@@ -45,6 +48,7 @@ impl Options {
             partitions: 8,
             tables: Vec::new(),
             policy: Policy::default(),
+            hints: Vec::new(),
             read_ahead: false,
             poll: Duration::from_millis(20),
             total_space: None,
@@ -61,9 +65,32 @@ impl Options {
     #[must_use]
     pub fn captures(&self, table: &Table) -> bool {
         if self.tables.is_empty() {
-            return table.cdc;
+            return table.cdc && self.outbox(table).is_none();
         }
         self.tables.iter().any(|pattern| pattern.matches(table))
+    }
+
+    /// The outbox whose messages are in this table.
+    #[must_use]
+    pub fn outbox(&self, table: &Table) -> Option<&Outbox> {
+        self.hints.iter().find(|outbox| outbox.is(table))
+    }
+}
+
+/// An outbox in this cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outbox {
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Its table of messages; needs `cdc = true`.
+    pub table: String,
+    /// Where its relays look for hints.
+    pub topic: String,
+}
+
+impl Outbox {
+    fn is(&self, table: &Table) -> bool {
+        *table.keyspace == *self.keyspace && *table.name == *self.table
     }
 }
 

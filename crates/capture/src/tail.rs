@@ -20,6 +20,7 @@ use helenus_cql::schema::{Catalog, JournalError, Lookup, Table, TableId};
 use helenus_model::{Failure, Timestamp};
 
 use crate::announce;
+use crate::hints::hints;
 use crate::offline::truncations;
 use crate::options::Options;
 use crate::reader::{Next, ReadError, SegmentReader};
@@ -330,6 +331,7 @@ impl Tail {
             && let Some(table) = tables.table(id)
             && !self.options.captures(table)
             && !is_watched(table)
+            && self.options.outbox(table).is_none()
         {
             return Ok(());
         }
@@ -343,6 +345,9 @@ impl Tail {
                     let body = announce::truncated(table, truncation, &self.options.node);
                     made.push(announcement(self.options.topic(table), body, now));
                 }
+            }
+            if let Some(outbox) = self.options.outbox(update.table) {
+                made.extend(hints(&update, outbox, &self.options.node, now));
             }
             if !self.options.captures(update.table) {
                 continue;

@@ -3,6 +3,7 @@
 mod outbox;
 mod project;
 mod relay;
+mod serve;
 mod topics;
 mod versions;
 
@@ -19,6 +20,7 @@ use crate::config::parse_duration;
 pub(crate) use outbox::{Inbox, InboxCommand, ListedState, Outbox, OutboxCommand};
 pub(crate) use project::{Project, ProjectCommand};
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
+pub(crate) use serve::Serve;
 pub(crate) use topics::{ReadTopic, Topics, TopicsCommand};
 pub(crate) use versions::{PublishArguments, RecycleArguments, Versions, VersionsCommand};
 
@@ -59,6 +61,9 @@ pub(crate) enum Command {
     Init(Init),
     /// Check configuration, files and services, each with its remedy
     Doctor,
+    /// Run what the configuration enables, with health and metrics over HTTP
+    #[command(after_help = serve::HELP)]
+    Serve(Serve),
     /// Append to streams of events, read them, settle lost answers
     Events(Events),
     /// Publish the changes of a node's tables, from its commit log
@@ -313,6 +318,9 @@ pub(crate) enum CaptureCommand {
         output: Option<PathBuf>,
     },
     /// Publish changes as the node writes them, until told to stop
+    ///
+    /// Tells the relays of the outboxes in capture.hints what is staged, so that they publish it at
+    /// once: see `helenus relay run --hints`.
     Run,
     /// Print where the agent is, and how long until the node would refuse writes
     Status,

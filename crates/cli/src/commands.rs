@@ -10,6 +10,7 @@ pub(crate) mod init;
 pub(crate) mod outbox;
 pub(crate) mod relay;
 pub(crate) mod segments;
+pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod topics;
 pub(crate) mod versions;

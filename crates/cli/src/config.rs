@@ -6,15 +6,19 @@
 
 mod broker;
 mod capture;
+mod effective;
 mod keys;
 mod load;
+mod messaging;
 mod relay;
 mod secret;
+mod serve;
 mod store;
 mod values;
 
 use std::path::PathBuf;
 
+use helenus::StoreOptions;
 use helenus::backend::{MetadataUrl, RegistryUrl, TargetUrl};
 use serde::{Deserialize, Deserializer, de};
 
@@ -22,8 +26,10 @@ pub(crate) use broker::Broker;
 pub(crate) use capture::Capture;
 pub(crate) use keys::template;
 pub(crate) use load::{ConfigError, load};
+pub(crate) use messaging::{Inbox, Outbox};
 pub(crate) use relay::Relay;
 pub(crate) use secret::Secret;
+pub(crate) use serve::{Auth, Serve};
 pub(crate) use store::Store;
 pub(crate) use values::parse_duration;
 
@@ -42,8 +48,12 @@ pub(crate) fn who() -> String {
 #[derive(Default)]
 pub(crate) struct Config {
     pub(crate) store: Store,
+    pub(crate) outbox: Outbox,
+    pub(crate) inbox: Inbox,
     pub(crate) broker: Broker,
     pub(crate) relay: Relay,
+    pub(crate) serve: Serve,
+    pub(crate) auth: Auth,
     pub(crate) metadata: Metadata,
     pub(crate) target: Target,
     pub(crate) registry: Registry,
@@ -52,6 +62,15 @@ pub(crate) struct Config {
     /// The file it came from, if there was one.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,
+    #[serde(skip)]
+    effective: effective::Effective,
+}
+
+impl Config {
+    /// How the store is used, its outbox and inbox included.
+    pub(crate) fn store_options(&self) -> StoreOptions {
+        messaging::applied(&self.outbox, &self.inbox, self.store.options())
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -95,6 +95,13 @@ impl<E: Failure + Send + Sync + 'static> From<E> for Failed {
     }
 }
 
+/// An error with its causes, in one line.
+pub(crate) fn told(error: &dyn Error) -> String {
+    let mut told = vec![error.to_string()];
+    told.extend(causes(error));
+    told.join(": ")
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("could not {what}")]
 struct System {

@@ -47,6 +47,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
         | Command::Outbox(_)
         | Command::Relay(_)
         | Command::Segments(_)
+        | Command::Serve(_)
         | Command::Topics(_)
         | Command::Versions(_) => {}
     }
@@ -57,7 +58,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
     }
     let runtime = tokio::runtime::Runtime::new()
         .map_err(Failed::system("start the runtime", "free some memory or threads"))?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         match &arguments.command {
             Command::Demo(demo) => commands::demo::run(demo, output).await,
             Command::Capture(capture) => {
@@ -66,6 +67,7 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
             Command::Events(events) => commands::events::run(events, config?, output).await,
             Command::Outbox(outbox) => commands::outbox::run(outbox, config?, output).await,
             Command::Inbox(inbox) => commands::inbox::run(inbox, config?, output).await,
+            Command::Serve(serve) => Box::pin(commands::serve::run(serve, config?, output)).await,
             Command::Relay(relay) => Box::pin(commands::relay::run(relay, config?, output)).await,
             Command::Versions(versions) => {
                 Box::pin(commands::versions::run(versions, config?, output)).await
@@ -74,5 +76,8 @@ fn run(arguments: &Arguments, output: &Output) -> Result<Outcome, Failed> {
             // A broken configuration is the first thing a doctor should speak of.
             _ => Box::pin(commands::doctor::run(config, output)).await,
         }
-    })
+    });
+    // Threads that still wait for a service which is away have nothing left to say.
+    runtime.shutdown_background();
+    ended
 }

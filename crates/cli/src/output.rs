@@ -154,8 +154,13 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && wants_json {
         let message = error.to_string();
         let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        // A value that says nothing sensible is told from a command line that has the wrong shape.
+        let kind = match error.kind() {
+            clap::error::ErrorKind::ValueValidation => "invalid",
+            _ => "usage",
+        };
         let error = serde_json::json!({
-            "kind": "usage",
+            "kind": kind,
             "class": "invalid",
             "applied": false,
             "message": first,

@@ -26,6 +26,11 @@ impl Interruption {
 
     /// Waits for one of them, and names it.
     pub(crate) async fn heard(mut self) -> &'static str {
+        self.next().await
+    }
+
+    /// The same, for whoever goes on listening.
+    pub(crate) async fn next(&mut self) -> &'static str {
         std::future::poll_fn(|context| {
             for (name, signal) in &mut self.signals {
                 if signal.poll_recv(context).is_ready() {

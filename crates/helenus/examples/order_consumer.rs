@@ -77,7 +77,8 @@ async fn book(store: &Store, ports: &Ports, record: &Record) -> Result<Option<u6
         received_at: ports.clock.now(),
     };
     let order: serde_json::Value = serde_json::from_slice(&record.payload)?;
-    let handler = |_| async move { Ok::<_, Infallible>(order["total"].to_string().into_bytes()) };
+    let total = order.get("total").ok_or("an order has a total")?.to_string();
+    let handler = |_| async move { Ok::<_, Infallible>(total.into_bytes()) };
     let done = once(store, ports, received, None, LEASE, handler).await?;
     let total = String::from_utf8_lossy(&done.result).parse()?;
     Ok((!done.repeated).then_some(total))

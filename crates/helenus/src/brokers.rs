@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+#[cfg(feature = "kafka")]
+use helenus_broker::contract::Retention;
 use helenus_broker::contract::{
     self, Bounds, Error, NewRecord, Offset, Position, Record, Refusal, Topic, Transaction,
 };
@@ -11,7 +13,7 @@ use helenus_broker::embedded::{EmbeddedBroker, EmbeddedPublisher};
 #[cfg(feature = "kafka")]
 use helenus_broker::kafka::{self, KafkaBroker, KafkaPublisher};
 use helenus_model::backend::BrokerUrl;
-use helenus_model::{Failure, Kind};
+use helenus_model::{Failure, Kind, Timestamp};
 
 use crate::Store;
 
@@ -141,6 +143,28 @@ impl Broker {
             }
         };
         Ok(Broker { backend })
+    }
+}
+
+impl Broker {
+    /// Removes records of embedded topics that are older than `before`, a bounded number at a time,
+    /// except from compacted ones; gives how many. Kafka removes its own, so nothing is done there.
+    pub async fn expire(&self, before: Timestamp) -> Result<usize, Error> {
+        match &self.backend {
+            Backend::Embedded(broker) => broker.expire(before).await,
+            #[cfg(feature = "kafka")]
+            Backend::Kafka(_) => Ok(0),
+        }
+    }
+
+    /// How long these topics of Kafka keep their records. Topics that are not there are left out, and
+    /// so are embedded ones, which keep theirs until they are [expired](Self::expire).
+    #[cfg(feature = "kafka")]
+    pub async fn retentions(&self, topics: &[String]) -> Result<Vec<(String, Retention)>, Error> {
+        match &self.backend {
+            Backend::Embedded(_) => Ok(Vec::new()),
+            Backend::Kafka(broker) => broker.retentions(topics).await,
+        }
     }
 }
 

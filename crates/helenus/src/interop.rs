@@ -84,6 +84,10 @@ pub mod scylla {
 /// let by_id = routed.prepare("SELECT score FROM features WHERE id = ?").await?;
 /// let rows = routed.execute_unpaged(&by_id, (7,)).await?; // of the version that is current
 /// # drop(rows);
+/// let metrics = routed.metrics(); // to be watched: how old the map is, and which version is read
+/// if metrics.age > 10 * REFRESH || metrics.refresh_failures > 0 {
+///     println!("versions may have moved on: {:?}", metrics.versions);
+/// }
 /// # Ok(())
 /// # }
 /// ```

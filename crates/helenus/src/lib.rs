@@ -142,8 +142,8 @@ pub mod versions {
     pub use helenus_versions::source::{Format, LocalFiles, ReadOptions, Storage};
     pub use helenus_versions::{
         Catalog, ChangeError, CheckResult, Heartbeat, LoadOptions, Progress, RecycleOptions,
-        Recycled, SchemaError, Snapshot, Status, TableName, TableSchema, TableVersion, Tables,
-        route,
+        Recycled, SchemaError, Snapshot, Status, Story, TableName, TableSchema, TableVersion,
+        Tables, route,
     };
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use helenus_broker::embedded;
 use helenus_model::backend::StoreUrl;
-use helenus_model::{Failure, Kind};
+use helenus_model::{BackendError, Failure, Kind};
 use helenus_sqlite::{Component, Engine, Inspection, OpenError, Options};
 #[cfg(feature = "cassandra")]
 use helenus_store::cassandra::{self, CassandraStore};
@@ -55,7 +55,10 @@ pub(crate) enum Backend {
 pub struct StoreOptions {
     /// What an append may be, and how long operations are remembered.
     pub bounds: Bounds,
-    /// How a cluster is used; the bounds are those above.
+    /// Over how many shards messages are spread. Whoever uses a store first decides, 16 unless said;
+    /// another number is refused from then on.
+    pub shards: Option<u16>,
+    /// How a cluster is used; bounds and shards are those above.
     #[cfg(feature = "cassandra")]
     pub cassandra: cassandra::Options,
 }
@@ -71,6 +74,18 @@ pub enum StoreOpenError {
     #[cfg(feature = "cassandra")]
     #[error(transparent)]
     Cassandra(#[from] helenus_store::cassandra::Error),
+    /// The file's messages are spread over another number of shards. A cluster says so when it is
+    /// first used.
+    #[error("the outbox has {recorded} shards, not {configured}")]
+    Shards {
+        /// What it was first used with.
+        recorded: u16,
+        /// What is configured.
+        configured: u16,
+    },
+    /// The file cannot say what was decided when it was first used.
+    #[error(transparent)]
+    Settings(#[from] BackendError),
     /// This program was built without that backend.
     #[error("this program was built without the backend of {url}")]
     NotBuilt {
@@ -108,7 +123,8 @@ impl Failure for StoreOpenError {
             StoreOpenError::Sqlite(error) => error.kind(),
             #[cfg(feature = "cassandra")]
             StoreOpenError::Cassandra(error) => error.kind(),
-            StoreOpenError::NotBuilt { .. } => Kind::Invalid,
+            StoreOpenError::Settings(error) => error.kind(),
+            StoreOpenError::Shards { .. } | StoreOpenError::NotBuilt { .. } => Kind::Invalid,
         }
     }
 
@@ -117,6 +133,8 @@ impl Failure for StoreOpenError {
             StoreOpenError::Sqlite(error) => error.code(),
             #[cfg(feature = "cassandra")]
             StoreOpenError::Cassandra(error) => error.code(),
+            StoreOpenError::Settings(error) => error.code(),
+            StoreOpenError::Shards { .. } => "invalid",
             StoreOpenError::NotBuilt { .. } => "not_built",
         }
     }
@@ -126,9 +144,30 @@ impl Failure for StoreOpenError {
             StoreOpenError::Sqlite(error) => error.remedy(),
             #[cfg(feature = "cassandra")]
             StoreOpenError::Cassandra(error) => error.remedy(),
+            StoreOpenError::Settings(error) => error.remedy(),
+            StoreOpenError::Shards { .. } => {
+                Some("configure that number, or change it with `helenus outbox reshard`".into())
+            }
             StoreOpenError::NotBuilt { .. } => Some("use store.url = \"sqlite:helenus.db\"".into()),
         }
     }
+}
+
+/// Closes a file whose messages are spread over another number of shards.
+async fn refuse_other_shards(
+    store: &SqliteStore,
+    configured: Option<u16>,
+) -> Result<(), StoreOpenError> {
+    let chosen = store.choose_shards(configured).await;
+    let refused = match (chosen, configured) {
+        (Ok(recorded), Some(configured)) if recorded != configured => {
+            StoreOpenError::Shards { recorded, configured }
+        }
+        (Ok(_), _) => return Ok(()),
+        (Err(error), _) => error.into(),
+    };
+    store.engine().close().await;
+    Err(refused)
 }
 
 impl Store {
@@ -148,11 +187,14 @@ impl Store {
         let backend = match url {
             StoreUrl::Sqlite(path) => {
                 let engine = Engine::open(path, Options::default(), &COMPONENTS).await?;
-                Backend::Sqlite(SqliteStore::on(engine, ports).with_bounds(bounds))
+                let store = SqliteStore::on(engine, ports).with_bounds(bounds);
+                refuse_other_shards(&store, options.shards).await?;
+                Backend::Sqlite(store)
             }
             #[cfg(feature = "cassandra")]
             StoreUrl::Cassandra(endpoint) => {
-                let options = cassandra::Options { bounds, ..options.cassandra };
+                let shards = options.shards.or(options.cassandra.shards);
+                let options = cassandra::Options { bounds, shards, ..options.cassandra };
                 Backend::Cassandra(CassandraStore::new(endpoint.clone(), options, ports)?)
             }
             #[cfg(not(feature = "cassandra"))]

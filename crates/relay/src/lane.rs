@@ -119,6 +119,8 @@ where
         stop: &CancellationToken,
     ) {
         let retry = self.core.until_next_retry(self.core.ports.clock.now());
+        // The lease is looked after in every turn, however rarely messages are looked for.
+        let pause = pause.min(self.core.options.lease_ttl / 3);
         let pause = retry.map_or(pause, |retry| pause.min(retry));
         let woken = async {
             // A store that is gone wakes nobody.
@@ -128,6 +130,7 @@ where
         };
         tokio::select! {
             () = woken => {}
+            () = self.core.woken(self.number) => {}
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
         }

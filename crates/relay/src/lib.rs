@@ -44,6 +44,8 @@
 //! ```
 
 mod error;
+mod health;
+mod hints;
 mod lane;
 mod marker;
 mod options;
@@ -55,6 +57,7 @@ mod status;
 mod totals;
 
 pub use error::RelayError;
+pub use health::{DOWN_AFTER, Health, UpOrDown};
 pub use helenus_model::Backoff;
 pub use options::{Mode, Options, Ordering, Polling};
 pub use record::record;

@@ -65,6 +65,9 @@ pub struct Options {
     pub polling: Polling,
     /// Whether messages staged in this process are noticed at once.
     pub wake_up: bool,
+    /// Whether hints are read: capture agents tell through a topic what was staged in a cluster, so
+    /// that polling can be slow. A hint only wakes; what is published is what the store says.
+    pub hints: bool,
     /// How long to wait after a failure.
     pub backoff: Backoff,
     /// Attempts after which a message that is refused is parked.
@@ -93,6 +96,7 @@ impl Default for Options {
                 most: Duration::from_secs(1),
             },
             wake_up: true,
+            hints: false,
             backoff: Backoff::default(),
             max_attempts: 8,
             after_parking: AfterParking::default(),

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::lane::Lane;
 use crate::share::{Membership, Part};
 use crate::totals::{Counters, add_time};
-use crate::{Mode, Options, Profile, RelayError, Totals, marker};
+use crate::{Mode, Options, Profile, RelayError, Totals, hints, marker};
 
 /// Publishes what is due in a store. See the crate's documentation for an example.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub(crate) struct Core<S, B> {
     identity: Identity,
     pub(crate) lanes: u16,
     pub(crate) markers: String,
+    /// By lane: told when a hint names one of its messages, heard by the lane if it is held.
+    hinted: Vec<Notify>,
     /// Told whenever a lane finds nothing to do.
     pub(crate) idle: Notify,
     /// When messages that this relay put off are due again.
@@ -62,12 +64,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<S, B> Core<S, B> {
+    pub(crate) fn store_id(&self) -> impl std::fmt::Display + use<S, B> {
+        self.identity.store_id
+    }
+
     pub(crate) fn publisher_name(&self, lane: u16) -> String {
         format!("helenus.{}.{lane}", self.identity.store_id)
     }
 
     pub(crate) fn shards_of(&self, lane: u16) -> impl Iterator<Item = u16> + use<S, B> {
         (lane..self.identity.shards).step_by(usize::from(self.lanes.max(1)))
+    }
+
+    /// The lane that a shard is in.
+    pub(crate) fn lane_of(&self, shard: u16) -> u16 {
+        shard % self.lanes.max(1)
+    }
+
+    pub(crate) fn shards(&self) -> u16 {
+        self.identity.shards
+    }
+
+    /// Wakes a lane, now or when it next has nothing to do.
+    pub(crate) fn wake(&self, lane: u16) {
+        if let Some(hinted) = self.hinted.get(usize::from(lane)) {
+            hinted.notify_one();
+        }
+    }
+
+    /// Waits until the lane is woken.
+    pub(crate) async fn woken(&self, lane: u16) {
+        match self.hinted.get(usize::from(lane)) {
+            Some(hinted) => hinted.notified().await,
+            None => std::future::pending().await,
+        }
     }
 
     pub(crate) fn retry_at(&self, id: MessageId, at: Timestamp) {
@@ -132,11 +162,15 @@ where
     ///
     /// Fails if the store or the broker cannot be used at the start; once it runs, it waits for them.
     pub async fn run(&self, shutdown: CancellationToken) -> Result<Totals, RelayError> {
-        let mut core = self.prepare().await?;
-        while self.hold_lanes(&core, &shutdown, false).await? == Held::Resharded {
-            core = self.prepare().await?;
+        loop {
+            let core = tokio::select! {
+                core = self.prepare() => core?,
+                () = shutdown.cancelled() => return Ok(self.totals()),
+            };
+            if self.hold_lanes(&core, &shutdown, false).await? != Held::Resharded {
+                return Ok(self.totals());
+            }
         }
-        Ok(self.totals())
     }
 
     /// The same until nothing is due that could be published, or something stays away.
@@ -169,6 +203,7 @@ where
             identity,
             lanes,
             markers,
+            hinted: (0..lanes).map(|_| Notify::new()).collect(),
             idle: Notify::new(),
             retries: Mutex::default(),
             trouble: Mutex::default(),
@@ -183,6 +218,12 @@ where
     ) -> Result<Held, RelayError> {
         let mut membership = Membership::new(self.owner.clone(), core.lanes);
         let mut running = JoinSet::new();
+        // Ends with this function: nothing waits for a hint.
+        let mut beside = JoinSet::new();
+        if self.options.hints {
+            let from = hints::end(&core.broker, core.store_id()).await?;
+            beside.spawn(hints::follow(Arc::clone(core), from));
+        }
         let mut held: HashMap<u16, CancellationToken> = HashMap::new();
         let mut balance = tokio::time::interval(self.options.lease_ttl / 3);
         let ended = loop {

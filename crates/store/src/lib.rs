@@ -27,3 +27,4 @@ mod snapshots;
 #[cfg(any(feature = "sqlite", feature = "cassandra"))]
 pub use append::Bounds;
 pub use ports::Ports;
+pub use shard::shard_of;

@@ -8,6 +8,20 @@ pub(crate) fn token(ordering_key: Option<&str>, message_id: &MessageId) -> i64 {
     Token::of(ordering_key.unwrap_or(message_id.as_str()).as_bytes()).0
 }
 
+/// The shard that a message is in, of so many.
+///
+/// ```
+/// use helenus_model::MessageId;
+/// use helenus_store::shard_of;
+///
+/// let (one, other) = (MessageId::new("m-1")?, MessageId::new("m-2")?);
+/// assert_eq!(shard_of(Some("order-7"), &one, 16), shard_of(Some("order-7"), &other, 16));
+/// # Ok::<(), helenus_model::InvalidId>(())
+/// ```
+pub fn shard_of(ordering_key: Option<&str>, message_id: &MessageId, shards: u16) -> u16 {
+    shard(token(ordering_key, message_id), shards)
+}
+
 /// The shard of a token, of so many.
 pub(crate) fn shard(token: i64, shards: u16) -> u16 {
     u16::try_from(token.rem_euclid(i64::from(shards.max(1)))).unwrap_or(0)

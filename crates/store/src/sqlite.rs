@@ -22,7 +22,9 @@ use std::path::Path;
 
 use helenus_model::Timestamp;
 use helenus_sqlite::{Component, Engine, OpenError, Options};
+use rusqlite::Connection;
 
+use crate::contract::Error;
 use crate::{Bounds, Ports};
 pub use once::once;
 pub use outbox::stage;
@@ -95,6 +97,16 @@ impl SqliteStore {
     #[must_use]
     pub fn with_bounds(self, bounds: Bounds) -> Self {
         SqliteStore { bounds, ..self }
+    }
+
+    /// Over how many shards messages are spread: the number that was chosen first, which is `wanted`
+    /// if nobody has chosen yet. [`Upkeep::reshard`](crate::contract::Upkeep::reshard) changes it.
+    pub async fn choose_shards(&self, wanted: Option<u16>) -> Result<u16, Error> {
+        let look = |db: &Connection| Ok::<_, Error>(settings::chosen_shards(db)?);
+        if let Some(chosen) = self.engine.read(look).await? {
+            return Ok(chosen);
+        }
+        self.engine.write(move |db| Ok(settings::choose_shards(db, wanted)?)).await
     }
 
     /// The file.

@@ -10,6 +10,7 @@ mod checks;
 mod error;
 mod feed;
 mod run;
+mod schema;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -46,7 +46,11 @@ impl Failure for QueryRefused {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("write it as SELECT … FROM keyspace.table WHERE …".into())
+        let text = match self.kind {
+            Kind::NotFound => "publish one, or include or unpin one that is there",
+            _ => "write it as SELECT … FROM keyspace.table WHERE …",
+        };
+        Some(text.into())
     }
 }
 

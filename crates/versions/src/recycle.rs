@@ -102,7 +102,7 @@ pub async fn recycle<B: Catalog + Tables>(
         // A run's row is there before its table, so what has none, or is done, has no owner.
         let row = backend.snapshot(table).await?.run(&run_id).map(|row| row.status);
         if row.is_none_or(|status| status == Status::Deleted) {
-            backend.drop_table(table, &version_name).await?;
+            backend.drop_table(table, &version_name, &run_id).await?;
             let (reason, outcome) = ("orphan".to_owned(), "dropped".to_owned());
             let recycled = Recycled { version_name, run_id, reason, outcome };
             told(&recycled);
@@ -134,7 +134,7 @@ async fn finish<B: Catalog + Tables>(
     if leases.iter().any(|lease| lease.expires_at.plus(options.drain) > now) {
         return Ok("held");
     }
-    backend.drop_table(table, &row.version_name).await?;
+    backend.drop_table(table, &row.version_name, &row.run_id).await?;
     for lease in &leases {
         backend.release(table, lease).await?;
     }

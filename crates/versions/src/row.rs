@@ -101,9 +101,11 @@ pub enum MappingError {
         /// Their names.
         fields: Box<str>,
     },
-    /// A mapping names what is not there.
-    #[error("the mapping names '{name}', which is no {what}")]
+    /// An option names what is not there.
+    #[error("{option} names '{name}', which is no {what}")]
     Unknown {
+        /// The option.
+        option: &'static str,
         /// The name.
         name: Box<str>,
         /// What it should be.
@@ -126,7 +128,7 @@ impl Failure for MappingError {
             MappingError::Extra { .. } => {
                 "add columns with --schema, or leave the fields out with --ignore-extra"
             }
-            MappingError::Unknown { .. } => "correct --map COLUMN=FIELD",
+            MappingError::Unknown { .. } => "correct the name, see --dry-run for the columns",
         };
         Some(text.into())
     }
@@ -155,8 +157,10 @@ impl Mapping {
             exact.or_else(|| names.iter().position(|name| name.eq_ignore_ascii_case(wanted)))
         };
         for (column, field) in &options.renamed {
-            let unknown =
-                |name: &String, what| MappingError::Unknown { name: name.as_str().into(), what };
+            let unknown = |name: &String, what| {
+                let (option, name) = ("--map", name.as_str().into());
+                MappingError::Unknown { option, name, what }
+            };
             schema.place(column).ok_or_else(|| unknown(column, "column"))?;
             find(field).ok_or_else(|| unknown(field, "field"))?;
         }

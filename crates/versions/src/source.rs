@@ -10,6 +10,7 @@ mod delimited;
 mod json;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod standard;
 mod storage;
 mod tree;
 
@@ -22,6 +23,8 @@ use helenus_cql::datatype::CqlType;
 use helenus_model::{Failure, Kind};
 
 use crate::row::Field;
+pub use standard::Standard;
+pub(crate) use storage::Counted;
 pub use storage::{Blob, Entry, LocalFiles, Storage};
 pub use tree::{File, Input, Partition, find};
 
@@ -134,6 +137,20 @@ pub enum SourceError {
         /// What.
         path: PathBuf,
     },
+    /// A column's type has no counterpart in CQL.
+    #[error("{}: {column}, which has no CQL type", path.display())]
+    Untyped {
+        /// What.
+        path: PathBuf,
+        /// The column and its type.
+        column: Box<str>,
+    },
+    /// Standard input cannot be used so.
+    #[error("standard input {reason}")]
+    Standard {
+        /// Why not.
+        reason: &'static str,
+    },
     /// The bytes are not what the format says.
     #[error("{}: {reason}", path.display())]
     Malformed {
@@ -167,6 +184,8 @@ impl Failure for SourceError {
             SourceError::Io { .. } => "source_unreadable",
             SourceError::Format { .. } => "source_format",
             SourceError::Empty { .. } => "source_empty",
+            SourceError::Untyped { .. } => "source_type",
+            SourceError::Standard { .. } => "source_standard_input",
             SourceError::Malformed { .. } => "source_malformed",
         }
     }
@@ -178,6 +197,10 @@ impl Failure for SourceError {
                 "name it .csv, .jsonl or .parquet, or say --format csv, jsonl or parquet"
             }
             SourceError::Empty { .. } => "check the path",
+            SourceError::Untyped { .. } => {
+                "write the file without the column, or with the column as text"
+            }
+            SourceError::Standard { .. } => "write it to a file, and publish that",
             SourceError::Malformed { .. } => "write it as UTF-8 text in the format its name says",
         };
         Some(text.into())
@@ -192,7 +215,7 @@ pub fn read(
     visitor: &mut Visitor<'_>,
 ) -> Result<(), SourceError> {
     for file in &input.files {
-        if read_file(file, storage, options, visitor)?.is_break() {
+        if read_file(file, &input.standard, storage, options, visitor)?.is_break() {
             break;
         }
     }
@@ -201,6 +224,7 @@ pub fn read(
 
 fn read_file(
     file: &File,
+    standard: &Standard,
     storage: &dyn Storage,
     options: &ReadOptions,
     visitor: &mut Visitor<'_>,
@@ -213,7 +237,7 @@ fn read_file(
     }
     let bytes: Box<dyn Read> = match &file.entry {
         Some(entry) => Box::new(storage.open(entry).map_err(SourceError::io(file))?.into_reader()),
-        None => Box::new(std::io::stdin().lock()),
+        None => standard.reader(),
     };
     let bytes = BufReader::with_capacity(1 << 18, bytes);
     let text: Box<dyn BufRead> = match file.compression {

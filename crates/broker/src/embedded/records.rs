@@ -120,13 +120,32 @@ fn record(row: &Row<'_>, place: &Position) -> Result<Record, Error> {
     Ok(Record { position, key: row.get(1)?, headers, payload: row.get(3)?, timestamp })
 }
 
-/// Removes at most `limit` records older than `before`; how many. Compacted topics keep theirs.
-pub(super) fn expire(db: &Connection, before: Timestamp, limit: i64) -> Result<usize, Error> {
-    let mut delete = db.prepare_cached(
-        "DELETE FROM helenus_topic_records WHERE (topic_id, partition, record_offset) IN (
-             SELECT records.topic_id, records.partition, records.record_offset
-             FROM helenus_topic_records AS records JOIN helenus_topics USING (topic_id)
-             WHERE NOT compacted AND timestamp < ?1 LIMIT ?2)",
+/// A record by its topic, partition and offset.
+pub(super) type Place = (i64, i64, i64);
+
+/// At most `limit` records older than `before`. Compacted topics keep theirs.
+pub(super) fn expired(
+    db: &Connection,
+    before: Timestamp,
+    limit: i64,
+) -> Result<Vec<Place>, helenus_sqlite::Error> {
+    let mut query = db.prepare_cached(
+        "SELECT records.topic_id, records.partition, records.record_offset
+         FROM helenus_topic_records AS records JOIN helenus_topics USING (topic_id)
+         WHERE NOT compacted AND timestamp < ?1 LIMIT ?2",
     )?;
-    Ok(delete.execute((before.as_millis(), limit))?)
+    let place = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    Ok(query.query_map((before.as_millis(), limit), place)?.collect::<Result<_, _>>()?)
+}
+
+/// Removes records; one that is gone already is no error.
+pub(super) fn remove(db: &Connection, places: &[Place]) -> Result<(), Error> {
+    let mut delete = db.prepare_cached(
+        "DELETE FROM helenus_topic_records
+         WHERE topic_id = ?1 AND partition = ?2 AND record_offset = ?3",
+    )?;
+    for place in places {
+        delete.execute(*place)?;
+    }
+    Ok(())
 }

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, NewTopic, OwnedResourceSpecifier, ResourceSpecifier,
+    TopicReplication,
+};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::MetadataTopic;
@@ -12,7 +15,7 @@ use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
 use super::read::Reader;
-use crate::contract::{Error, Topic};
+use crate::contract::{Error, Retention, Topic};
 
 /// How long what is known of a topic is believed; partitions are added and limits raised.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
@@ -22,6 +25,8 @@ const MISSING_FOR: Duration = Duration::from_millis(500);
 const RECORD_BYTES: usize = 1_048_588;
 /// How long a cluster that makes topics by itself may take to show one.
 const MADE_WITHIN: Duration = Duration::from_secs(3);
+/// Topics whose settings are asked for with one request.
+const ASKED_AT_ONCE: usize = 200;
 /// How often a topic that has just been made is looked for.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -167,6 +172,36 @@ impl Admin {
         let answers = self.client.describe_configs([&topic], &self.options).await.ok()?;
         let resource = answers.into_iter().next()?.ok()?;
         resource.get(key)?.value.clone()
+    }
+
+    /// How long each of these topics keeps its records. Those that are not there, or that this client
+    /// may not ask about, are left out.
+    pub(super) async fn retentions(
+        &self,
+        clients: &Clients,
+        topics: &[String],
+    ) -> Result<Vec<(String, Retention)>, Error> {
+        let mut found = Vec::new();
+        for some in topics.chunks(ASKED_AT_ONCE) {
+            let asked: Vec<_> = some.iter().map(|topic| ResourceSpecifier::Topic(topic)).collect();
+            let answers = self.client.describe_configs(&asked, &self.options).await;
+            let what = || "say how long topics keep records".to_owned();
+            let answers =
+                answers.map_err(|source| clients.failed(&self.context, what(), source))?;
+            for settings in answers.into_iter().flatten() {
+                let OwnedResourceSpecifier::Topic(topic) = &settings.specifier else { continue };
+                let value = |key| settings.get(key).and_then(|entry| entry.value.as_deref());
+                // Negative: for ever.
+                let keeps = value("retention.ms").and_then(|ms| ms.parse().ok());
+                let retention = match (value("cleanup.policy"), keeps) {
+                    (Some("compact"), _) => Retention::LastOfKey,
+                    (_, Some(keeps)) => Retention::For(Duration::from_millis(keeps)),
+                    (_, None) => Retention::ForEver,
+                };
+                found.push((topic.clone(), retention));
+            }
+        }
+        Ok(found)
     }
 
     /// The largest record a topic takes.

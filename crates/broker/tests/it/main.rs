@@ -7,3 +7,5 @@
 mod conformance;
 #[cfg(feature = "service-tests")]
 mod kafka;
+#[cfg(feature = "embedded")]
+mod retention;

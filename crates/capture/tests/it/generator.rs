@@ -115,6 +115,7 @@ impl Table {
                 table.shape = Shape::Counter;
                 table.timed = false;
                 table.clustering = vec![(column("c", "int"), false)];
+                table.statics = plain("s", 1, "counter");
                 table.regulars = plain("n", 2, "counter");
             }
             1 => table.regulars = plain("w", 90, "int"),
@@ -145,10 +146,12 @@ impl Table {
         if random.below(3) == 0 {
             self.partition.push(column("\"Q\"", pick(random, &["text", "uuid", "varint"])));
         }
-        let clustering = random.below(4);
+        let first = SCALARS[number % SCALARS.len()];
+        // Every type comes first among the clustering columns; some tables have none.
+        let clustering = if first == "int" { random.below(3) } else { 1 + random.below(3) };
         for index in 0..clustering {
             let ty = match index {
-                0 => SCALARS[number % SCALARS.len()],
+                0 => first,
                 _ => pick(
                     random,
                     &["int", "text", "decimal", "tuple<int, text>", "frozen<list<int>>"],
@@ -162,7 +165,10 @@ impl Table {
             3 if vectors => column(name, pick(random, &["vector<float, 3>", "vector<text, 2>"])),
             _ => column(name, pick(random, &NESTED)),
         };
-        for name in ["v0", "\"MiXed\"", "\"Größe\"", "v1", "v2"] {
+        // And every type is the element of a set.
+        let element = SCALARS[(number + 7) % SCALARS.len()];
+        self.regulars.push(column("v0", &format!("set<{element}>")));
+        for name in ["\"MiXed\"", "\"Größe\"", "v1", "v2"] {
             self.regulars.push(regular(name, random));
         }
         if clustering > 0 && random.below(2) == 0 {

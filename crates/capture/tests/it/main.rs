@@ -15,3 +15,5 @@ mod folder;
 mod generator;
 #[cfg(feature = "service-tests")]
 mod oracle;
+#[cfg(feature = "service-tests")]
+mod spellings;

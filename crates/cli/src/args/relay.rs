@@ -28,6 +28,11 @@ pub(crate) enum RelayCommand {
         /// What is promised of each message; relay.mode of the configuration if not given
         #[arg(long, value_enum, value_name = "MODE")]
         mode: Option<RelayMode>,
+
+        /// Be woken by the capture agents of the store's cluster, as relay.hints of the
+        /// configuration does; they are told which outboxes by capture.hints
+        #[arg(long)]
+        hints: bool,
     },
     /// Print how far publishing is behind, and which relay holds each shard
     Status,

@@ -45,14 +45,14 @@ pub(crate) enum VersionsCommand {
     Include {
         #[command(flatten)]
         of: Of,
-        /// The version
+        /// The version: its name, number or run
         version: String,
     },
     /// Hold readers at a version until it is unpinned
     Pin {
         #[command(flatten)]
         of: Of,
-        /// The version
+        /// The version: its name, number or run
         version: String,
     },
     /// Let readers go where the data is latest again
@@ -106,91 +106,92 @@ pub(crate) struct PublishArguments {
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
     pub(crate) run_id: Option<String>,
 
-    /// Go on with a run that ended early
+    /// Go on with a run that ended early, from the same sources
     #[arg(long, value_name = "RUN")]
     pub(crate) resume: Option<String>,
 
     /// A file with the CREATE TABLE statement; the schema of the version before if not given
-    #[arg(long, value_name = "FILE", conflicts_with = "infer")]
+    #[arg(long, value_name = "FILE", conflicts_with = "infer", help_heading = SCHEMA)]
     pub(crate) schema: Option<PathBuf>,
 
-    /// Take the schema from the first records
-    #[arg(long)]
+    /// Take the schema from the first records, and print it
+    #[arg(long, help_heading = SCHEMA)]
     pub(crate) infer: bool,
 
     /// The key of an inferred schema; its first field if not given
-    #[arg(long, value_name = "FIELD,…", value_delimiter = ',', requires = "infer")]
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',', requires = "infer", help_heading = SCHEMA)]
     pub(crate) key: Vec<String>,
 
     /// What the sources are, where their names do not say it
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = SOURCE)]
     pub(crate) format: Option<SourceFormat>,
 
     /// What stands between the fields of CSV
-    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = delimiter)]
+    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = delimiter, help_heading = SOURCE)]
     pub(crate) delimiter: u8,
 
-    /// CSV without a line of names: these are the names
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    /// The names of the fields, for CSV that does not begin with them
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = SOURCE)]
     pub(crate) no_header: Option<Vec<String>>,
 
-    /// What a CSV field says that is null
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    /// The text that stands for null in CSV
+    #[arg(long, value_name = "TEXT", default_value = "", help_heading = SOURCE)]
     pub(crate) null: String,
 
-    /// A column that takes a field of another name
-    #[arg(long, value_name = "COLUMN=FIELD", value_parser = pair)]
+    /// A column that takes a field of another name; may be given more than once
+    #[arg(long, value_name = "COLUMN=FIELD", value_parser = pair, help_heading = SCHEMA)]
     pub(crate) map: Vec<(String, String)>,
 
     /// Leave out fields that no column takes
-    #[arg(long)]
+    #[arg(long, help_heading = SCHEMA)]
     pub(crate) ignore_extra: bool,
 
-    /// Bad rows that may be
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// How many rows may be bad; they are left out
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = CHECKS)]
     pub(crate) max_bad_rows: u64,
 
-    /// Where bad rows are written; RUN.bad.jsonl if not given
-    #[arg(long, value_name = "FILE")]
+    /// Where bad rows are written, with their reasons; RUN.bad.jsonl if not given
+    #[arg(long, value_name = "FILE", help_heading = CHECKS)]
     pub(crate) bad_rows: Option<PathBuf>,
 
-    /// Rows there must be
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// How many rows there must be at least
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = CHECKS)]
     pub(crate) min_rows: u64,
 
     /// The share of the previous version's rows that may be missing
-    #[arg(long, value_name = "20%", value_parser = share)]
+    #[arg(long, value_name = "20%", value_parser = share, help_heading = CHECKS)]
     pub(crate) max_drop: Option<f64>,
 
-    /// The share of nulls a column may have
-    #[arg(long, value_name = "COLUMN=5%", value_parser = column_share)]
+    /// The share of nulls a column may have; may be given more than once
+    #[arg(long, value_name = "COLUMN=5%", value_parser = column_share, help_heading = CHECKS)]
     pub(crate) max_nulls: Vec<(String, f64)>,
 
     /// One key may come twice; the last row stands
-    #[arg(long)]
+    #[arg(long, help_heading = CHECKS)]
     pub(crate) allow_duplicates: bool,
 
     /// Keys that are read back and compared
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = CHECKS)]
     pub(crate) sample: usize,
 
     /// Rows a second at most
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = LOADING)]
     pub(crate) rate: Option<u32>,
 
     /// Requests under way at most; how many there are adapts to the cluster
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = 256, help_heading = LOADING)]
     pub(crate) in_flight: usize,
 
-    /// Publish although a check vetoes; who did is recorded
-    #[arg(long)]
+    /// Publish although a check vetoes; who did, and over which checks, is recorded
+    #[arg(long, help_heading = CHECKS)]
     pub(crate) force: bool,
 
     /// Read and check everything, write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Versions that stay when the old ones are marked afterwards; 0 marks none
+    /// Completed versions that stay; the older ones are dropped by the next publish or recycle. 0
+    /// keeps all
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) keep: usize,
 
@@ -216,7 +217,16 @@ impl From<SourceFormat> for Format {
     }
 }
 
+const SOURCE: &str = "Reading the sources";
+const SCHEMA: &str = "Columns";
+const CHECKS: &str = "Checks before readers get it";
+const LOADING: &str = "Loading";
+
 const PUBLISH_HELP: &str = "\
+Example:
+  helenus versions publish --table shop.features --data-ts 2026-11-15 --infer --key user_id \
+features.csv
+
 Readers see nothing of a version before its checks hold, and then all of it at once. A run that a
 check vetoes ends with 1 and stays PENDING until it is recycled. A run that was killed goes on with
 --resume RUN and the same sources.";

@@ -56,8 +56,11 @@ fn write(schema: &str, file: Option<&Path>, output: &Output) -> Result<(), Faile
 async fn agent(capture: &Capture, config: Config, output: &Output) -> Result<Outcome, Failed> {
     let interruption = Interruption::listen()?;
     let node = node(capture, &config)?;
-    let options = options(&config, &endpoint(capture, &config)?)?;
+    let mut options = options(&config, &endpoint(capture, &config)?)?;
     Box::pin(node.check(&options.cdc_raw)).await?;
+    for (keyspace, table) in &config.capture.hints {
+        options.hints.push(Box::pin(node.outbox(keyspace, table)).await?);
+    }
     let store = match &config.broker.url {
         BrokerUrl::Embedded => Some(open::store(None, &config).await?),
         BrokerUrl::Kafka(_) => None,

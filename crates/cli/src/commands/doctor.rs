@@ -1,5 +1,7 @@
 //! `helenus doctor`: looks at everything the configuration names, and changes none of it.
 
+mod retention;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,16 +12,20 @@ use helenus::{Failure, Inspection, Ports, capture, inspect, probe};
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Secret};
-use crate::exit::{Failed, Outcome, causes};
+use crate::exit::{Failed, Outcome, told};
 use crate::output::Output;
 
 /// How long a service may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for Kafka, whose client asks again and again until this is over.
+const KAFKA_PATIENCE: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
     Ok,
+    /// Something to think about; the command does not fail for it.
+    Warning,
     Failed,
 }
 
@@ -39,10 +45,8 @@ impl Finding {
     }
 
     fn failed(check: &'static str, error: &(dyn Failure + 'static)) -> Self {
-        let mut told = vec![error.to_string()];
-        told.extend(causes(error));
         let remedy = error.remedy().map(Into::into);
-        Finding { check, status: Status::Failed, detail: told.join(": "), remedy }
+        Finding { check, status: Status::Failed, detail: told(error), remedy }
     }
 
     fn of_service(check: &'static str, url: &str, asked: Result<Reached, Unreachable>) -> Self {
@@ -63,11 +67,12 @@ pub(crate) async fn run(
         Err(error) => vec![Finding::failed("configuration", &error)],
         Ok(config) => Box::pin(examine(config)).await,
     };
-    let healthy = findings.iter().all(|finding| finding.status == Status::Ok);
+    let healthy = findings.iter().all(|finding| finding.status != Status::Failed);
     output.document(&serde_json::json!({ "healthy": healthy, "checks": findings }));
     let rows = findings.iter().map(|finding| {
         let status = match finding.status {
             Status::Ok => "ok",
+            Status::Warning => "WARNING",
             Status::Failed => "FAILED",
         };
         [finding.check.to_owned(), status.to_owned(), finding.detail.clone()]
@@ -87,16 +92,17 @@ async fn examine(config: Config) -> Vec<Finding> {
         None => "there is no helenus.toml here: every key has its default".to_owned(),
     };
     // All at once: a service that does not answer takes its whole time.
-    let (store, broker, metadata, target, registry, captured) = tokio::join!(
+    let (store, broker, receipts, metadata, target, registry, captured) = tokio::join!(
         store(&config),
         broker(&config),
+        retention::receipts(&config),
         metadata(&config),
         target(&config),
         registry(&config),
         captured(&config)
     );
     let mut findings = vec![Finding::ok("configuration", read), store, broker];
-    findings.extend([metadata, target, registry].into_iter().flatten());
+    findings.extend([receipts, metadata, target, registry].into_iter().flatten());
     findings.extend(config.capture.cdc_raw.as_deref().map(cdc_raw));
     findings.extend(captured);
     findings
@@ -116,7 +122,7 @@ async fn store(config: &Config) -> Finding {
             match with_login("store", endpoint, login) {
                 Ok(endpoint) => {
                     let asked =
-                        probe::cassandra(&endpoint, &config.store.options().cassandra, PATIENCE)
+                        probe::cassandra(&endpoint, &config.store_options().cassandra, PATIENCE)
                             .await;
                     Finding::of_service("store", &config.store.url.to_string(), asked)
                 }
@@ -141,7 +147,7 @@ async fn broker(config: &Config) -> Finding {
         BrokerUrl::Kafka(_) => match config.broker.url_with_login() {
             Ok(BrokerUrl::Kafka(endpoint)) => {
                 let settings = config.broker.options().settings;
-                let asked = probe::kafka(&endpoint, settings, PATIENCE).await;
+                let asked = probe::kafka(&endpoint, settings, KAFKA_PATIENCE).await;
                 Finding::of_service("broker", &config.broker.url.to_string(), asked)
             }
             Ok(BrokerUrl::Embedded) => Finding::ok("broker", "topics in the store's file"),
@@ -229,6 +235,11 @@ async fn captured(config: &Config) -> Option<Finding> {
     };
     let node = capture::node::Node::new(endpoint, std::sync::Arc::clone(&Ports::system().clock));
     let folder = config.capture.cdc_raw.as_deref().unwrap_or(Path::new("cdc_raw"));
+    for (keyspace, table) in &config.capture.hints {
+        if let Err(error) = Box::pin(node.outbox(keyspace, table)).await {
+            return Some(Finding::failed("captured node", &error));
+        }
+    }
     Some(match Box::pin(node.check(folder)).await {
         Ok(settings) => {
             let period = settings.sync_period.as_deref().unwrap_or("an unknown period");

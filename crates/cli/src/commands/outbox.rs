@@ -29,7 +29,12 @@ pub(crate) async fn run(
     config: Config,
     output: &Output,
 ) -> Result<Outcome, Failed> {
-    let store = open::store(outbox.store.as_ref(), &config).await?;
+    let resharding = matches!(outbox.command, OutboxCommand::Reshard { .. });
+    let store = if resharding {
+        open::store_of_any_shards(outbox.store.as_ref(), &config).await?
+    } else {
+        open::store(outbox.store.as_ref(), &config).await?
+    };
     let done = Box::pin(command(&store, &outbox.command, output)).await;
     store.close().await;
     done.map(|()| Outcome::Done)
@@ -86,57 +91,67 @@ async fn enqueue(store: &Store, input: impl Read, output: &Output) -> Result<(),
     let ports = Ports::system();
     let mut input = BufReader::new(input);
     let mut batch = Vec::new();
+    let mut staged = 0;
     for number in 1_u64.. {
-        let text = match line_of(&mut input, number) {
-            Ok(text) => text,
-            Err(failed) => {
-                stage(store, std::mem::take(&mut batch), output).await?;
-                return Err(failed);
-            }
+        let read = match line_of(&mut input, number) {
+            Ok(Some(text)) if text.trim().is_empty() => continue,
+            Ok(Some(text)) => line::message(&text, number, &ports).map_err(Unread::Wrong),
+            Ok(None) => break,
+            Err(unread) => Err(unread),
         };
-        let Some(text) = text else { break };
-        if text.trim().is_empty() {
-            continue;
-        }
-        match line::message(&text, number, &ports) {
+        match read {
             Ok(message) => batch.push(message),
-            Err(wrong) => {
-                stage(store, std::mem::take(&mut batch), output).await?;
-                return Err(wrong.into());
+            Err(unread) => {
+                staged += stage(store, batch, output).await?;
+                return Err(match unread {
+                    Unread::Wrong(wrong) => wrong.after(staged).into(),
+                    Unread::Failed(failed) => failed,
+                });
             }
         }
         if batch.len() >= BATCH {
-            stage(store, std::mem::take(&mut batch), output).await?;
+            staged += stage(store, std::mem::take(&mut batch), output).await?;
         }
     }
-    stage(store, batch, output).await
+    stage(store, batch, output).await?;
+    Ok(())
+}
+
+/// Why there is no message.
+enum Unread {
+    Wrong(InvalidLine),
+    Failed(Failed),
 }
 
 /// Stages messages and says of each what came of it; the first that was not staged ends the command.
-async fn stage(store: &Store, batch: Vec<Message>, output: &Output) -> Result<(), Failed> {
+/// Gives how many were.
+async fn stage(store: &Store, batch: Vec<Message>, output: &Output) -> Result<u64, Failed> {
     let ids: Vec<_> = batch.iter().map(|message| message.message_id.clone()).collect();
     let mut failed = None;
+    let mut staged = 0;
     for (message_id, outcome) in ids.into_iter().zip(store.enqueue_all(batch).await) {
         match outcome {
             Ok(outcome) => {
                 output.json_line(&json!({ "message_id": message_id, "outcome": outcome }));
+                staged += 1;
             }
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    failed.map_or(Ok(staged), |error| Err(error.into()))
 }
 
 /// The next line; `None` at the end.
-fn line_of(input: &mut impl BufRead, number: u64) -> Result<Option<String>, Failed> {
+fn line_of(input: &mut impl BufRead, number: u64) -> Result<Option<String>, Unread> {
     let mut bytes = Vec::new();
     let read = input.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut bytes);
-    let count = read.map_err(Failed::system("read stdin", "send text"))?;
+    let failed = |error| Unread::Failed(Failed::system("read stdin", "send text")(error));
+    let count = read.map_err(failed)?;
     if count as u64 > LINE_BYTES_MAX {
-        return Err(InvalidLine::too_long(number, LINE_BYTES_MAX).into());
+        return Err(Unread::Wrong(InvalidLine::too_long(number, LINE_BYTES_MAX)));
     }
     if count == 0 {
         return Ok(None);
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| InvalidLine::not_text(number).into())
+    String::from_utf8(bytes).map(Some).map_err(|_| Unread::Wrong(InvalidLine::not_text(number)))
 }

@@ -1,6 +1,8 @@
 //! `helenus relay`: from the outbox into topics.
 
-use helenus::relay::{Mode, Options, Totals, status};
+use std::time::Duration;
+
+use helenus::relay::{Health, Mode, Options, Totals, UpOrDown, status};
 use helenus::{Broker, Ports, Store, relay};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -16,14 +18,18 @@ pub(crate) async fn run(relay: &Relay, config: Config, output: &Output) -> Resul
     let store = open::store(relay.store.as_ref(), &config).await?;
     let options = config.relay.options();
     let done = match &relay.command {
-        RelayCommand::Status => show_status(&store, &options, output).await,
-        RelayCommand::Run { until_empty, mode } => {
+        RelayCommand::Status => {
+            show_status(&store, &options, config.relay.down_after, output).await
+        }
+        RelayCommand::Run { until_empty, mode, hints } => {
             let broker = open::broker(relay.broker.as_ref(), &config, Some(&store))?;
             let mode = mode.map_or(options.mode, |mode| match mode {
                 RelayMode::ExactlyOnce => Mode::ExactlyOnce,
                 RelayMode::AtLeastOnce => Mode::AtLeastOnce,
             });
-            publish(&store, broker, Options { mode, ..options }, *until_empty, output).await
+            let hints = options.hints || *hints;
+            let options = Options { mode, hints, ..options };
+            publish(&store, broker, options, *until_empty, output).await
         }
     };
     store.close().await;
@@ -70,13 +76,21 @@ async fn publish(
     Ok(())
 }
 
-async fn show_status(store: &Store, options: &Options, output: &Output) -> Result<(), Failed> {
+async fn show_status(
+    store: &Store,
+    options: &Options,
+    down_after: Duration,
+    output: &Output,
+) -> Result<(), Failed> {
     let status = status(store, options, Ports::system().clock.now()).await?;
-    output.document(&status);
-    output.line(format!(
-        "{} unpublished, the oldest due for {} ms",
-        status.unpublished, status.lag_ms
-    ));
+    let Health { status: health, lag_ms, unpublished } = Health::of(&status, down_after);
+    let mut document = json!(status);
+    if let Some(document) = document.as_object_mut() {
+        document.insert("health".to_owned(), json!(health));
+    }
+    output.document(&document);
+    let is = if health == UpOrDown::Up { "up" } else { "DOWN" };
+    output.line(format!("{is}: {unpublished} unpublished, the oldest due for {lag_ms} ms"));
     let rows = status.shards.into_iter().map(|shard| {
         let owner = shard.owner.unwrap_or_else(|| "nobody".to_owned());
         let epoch = shard.epoch.map(|epoch| epoch.to_string()).unwrap_or_default();

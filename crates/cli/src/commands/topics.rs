@@ -18,6 +18,8 @@ use shown::{Message, payload};
 
 /// Messages read at once.
 const PAGE: usize = 500;
+/// How long somebody who looks at a list waits for it.
+const PATIENCE: Duration = Duration::from_secs(4);
 /// How often to look for more at the end.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -30,10 +32,15 @@ pub(crate) async fn run(
         BrokerUrl::Embedded => Some(open::store(topics.store.as_ref(), &config).await?),
         BrokerUrl::Kafka(_) => None,
     };
-    let broker = open::broker(topics.broker.as_ref(), &config, store.as_ref())?;
+    let (named, file) = (topics.broker.as_ref(), store.as_ref());
     let done = match &topics.command {
-        TopicsCommand::List => list(&broker, output).await,
-        TopicsCommand::Read(read) => Box::pin(Reading::new(broker, read, output).run()).await,
+        TopicsCommand::List => {
+            list(&open::broker_within(PATIENCE, named, &config, file)?, output).await
+        }
+        TopicsCommand::Read(read) => {
+            let broker = open::broker(named, &config, file)?;
+            Box::pin(Reading::new(broker, read, output).run()).await
+        }
     };
     if let Some(store) = store {
         store.close().await;

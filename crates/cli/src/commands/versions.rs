@@ -1,5 +1,6 @@
 //! `helenus versions`: publish data sets, switch between them, drop the old ones.
 
+mod progress;
 mod publish;
 mod shown;
 
@@ -55,7 +56,12 @@ async fn command(
         }
         VersionsCommand::Unpin(of) => {
             store.unpin(&of.table).await?;
-            changed(store, &of.table, "readers get the latest data", output).await?;
+            let snapshot = store.snapshot(&of.table).await?;
+            let words = match snapshot.routed() {
+                Some(row) => format!("readers get {}", row.version_name),
+                None => format!("{} has no version to read", of.table),
+            };
+            changed(store, &of.table, &words, output).await?;
         }
         VersionsCommand::Recycle(arguments) => recycle(store, arguments, output).await?,
         VersionsCommand::Query { cql } => {

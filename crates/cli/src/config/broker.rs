@@ -24,6 +24,8 @@ pub(crate) struct Broker {
     partitions: u32,
     #[serde(deserialize_with = "values::duration")]
     request_timeout: Duration,
+    #[serde(deserialize_with = "values::duration")]
+    pub(crate) retention: Duration,
     #[serde(deserialize_with = "values::pairs")]
     settings: BTreeMap<String, Setting>,
 }
@@ -54,6 +56,8 @@ impl Default for Broker {
             create_topics: true,
             partitions: 4,
             request_timeout: timeout,
+            // What Kafka does unless it is told otherwise.
+            retention: Duration::from_secs(7 * 24 * 60 * 60),
             settings: BTreeMap::new(),
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct Capture {
     #[serde(deserialize_with = "treatments")]
     pub(crate) mask: BTreeMap<String, Treatment>,
     pub(crate) mask_salt: Option<Secret>,
+    #[serde(deserialize_with = "outboxes")]
+    pub(crate) hints: Vec<(String, String)>,
     #[serde(deserialize_with = "scalar")]
     pub(crate) read_ahead: bool,
     pub(crate) total_space: Option<String>,
@@ -48,6 +50,7 @@ impl Default for Capture {
             tables: Vec::new(),
             mask: BTreeMap::new(),
             mask_salt: None,
+            hints: Vec::new(),
             read_ahead: false,
             total_space: None,
         }
@@ -72,19 +75,37 @@ where
     }
 }
 
-/// `["shop.*", "bank.accounts"]`, or the same in one text with commas.
+/// `["shop.*", "bank.accounts"]`
 fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TablePattern>, D::Error> {
+    let texts = texts(deserializer)?;
+    texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
+}
+
+/// `["shop.helenus_outbox_messages"]`, as keyspace and table.
+fn outboxes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, String)>, D::Error> {
+    let pair = |text: String| match text.split_once('.') {
+        Some((keyspace, table)) if !keyspace.is_empty() && table.ends_with("outbox_messages") => {
+            Ok((keyspace.to_owned(), table.to_owned()))
+        }
+        _ => Err(de::Error::custom(format!(
+            "'{text}' is no outbox's table of messages; write keyspace.helenus_outbox_messages"
+        ))),
+    };
+    texts(deserializer)?.into_iter().map(pair).collect()
+}
+
+/// Several texts, or the same in one with commas.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Spelt {
         List(Vec<String>),
         Text(String),
     }
-    let texts = match Spelt::deserialize(deserializer)? {
+    Ok(match Spelt::deserialize(deserializer)? {
         Spelt::List(texts) => texts,
         Spelt::Text(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),
-    };
-    texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
+    })
 }
 
 /// `{ "shop.people.email" = "hash" }`

@@ -100,6 +100,44 @@ pub(super) const SECTIONS: &[Section] = &[
         ],
     },
     Section {
+        name: "outbox",
+        about: "Messages that are staged to be published.",
+        keys: &[
+            key("register", "true", "Whether `helenus serve` looks after it and names it."),
+            example(
+                "shards",
+                "16",
+                "Over how many shards messages are spread. Whoever uses the store first decides, 16\n\
+                 unless said; `helenus outbox reshard` changes it.",
+            ),
+            key("keep_done", "\"30d\"", "How long the sweeper keeps messages that are published."),
+            key("bucket_ttl", "\"1d\"", "How long messages staged in time buckets are kept."),
+            key(
+                "bucket_look_back",
+                "\"1h\"",
+                "How far back time buckets are looked at for messages that were not published.",
+            ),
+        ],
+    },
+    Section {
+        name: "inbox",
+        about: "Receipts of messages that were processed.",
+        keys: &[
+            key("register", "true", "Whether `helenus serve` looks after it and names it."),
+            key(
+                "receipt_ttl",
+                "\"30d\"",
+                "How long receipts are kept: longer than any topic keeps its messages, or a message\n\
+                 that comes again is processed again. `helenus doctor` compares the two.",
+            ),
+            key(
+                "topics",
+                "[]",
+                "The topics whose messages it receives, for that comparison; every topic if none.",
+            ),
+        ],
+    },
+    Section {
         name: "broker",
         about: "Where messages are published to.",
         keys: &[
@@ -118,6 +156,12 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             key("partitions", "4", "Partitions of topics that the embedded broker makes."),
             key("request_timeout", "\"30s\"", "How long one request to Kafka may take."),
+            key(
+                "retention",
+                "\"7d\"",
+                "How long `helenus serve` keeps messages in embedded topics. Kafka's topics have\n\
+                 retention.ms.",
+            ),
             example(
                 "settings",
                 "{ \"sasl.mechanism\" = \"SCRAM-SHA-256\" }",
@@ -155,7 +199,13 @@ pub(super) const SECTIONS: &[Section] = &[
             key(
                 "poll_most",
                 "\"1s\"",
-                "How long a relay waits between looks when there is nothing.",
+                "How long a relay waits between looks when there is nothing; a third of lease_ttl at\n\
+                 most.",
+            ),
+            key(
+                "hints",
+                "false",
+                "Be woken by capture agents (capture.hints), so that poll_most can be long.",
             ),
             key("max_attempts", "8", "Attempts after which a message that is refused is parked."),
             key("backoff_longest", "\"60s\"", "The longest wait between two attempts."),
@@ -170,12 +220,51 @@ pub(super) const SECTIONS: &[Section] = &[
                 "Publish an event once however many messages tell of it: event_id, aggregate_type\n\
                  and aggregate_id in their metadata say which it is.",
             ),
+            key(
+                "down_after",
+                "\"5m\"",
+                "Publishing counts as down when something has been due for longer.",
+            ),
             example(
                 "topics",
                 "{ \"orders\" = \"shop.orders\" }",
                 "Topics of channels whose topic has another name.",
             ),
         ],
+    },
+    Section {
+        name: "serve",
+        about: "What `helenus serve` runs, and where it answers.",
+        keys: &[
+            key(
+                "listen",
+                "\"127.0.0.1:8642\"",
+                "Address of /healthz, /readyz, /metrics and /engine/snapshot. One that other machines\n\
+                 can reach needs auth.tokens.",
+            ),
+            key("relay", "true", "Publish what is staged."),
+            key("reconciler", "true", "Finish what somebody began and did not end."),
+            key("sweeper", "true", "Remove messages and receipts that are done and old."),
+            key("topic_retention", "true", "Remove old messages from embedded topics."),
+            key("reconcile_every", "\"1m\"", "How often the reconciler looks."),
+            key("sweep_every", "\"1h\"", "How often old things are removed."),
+            key(
+                "look_every",
+                "\"5s\"",
+                "How often store and broker are looked at, for /readyz and /metrics.",
+            ),
+            key("drain", "\"30s\"", "How long it may finish what it has begun when told to end."),
+        ],
+    },
+    Section {
+        name: "auth",
+        about: "Who may ask `helenus serve`, where that is not everybody on this machine.",
+        keys: &[example(
+            "tokens",
+            "{ file = \"/run/secrets/tokens\" }",
+            "Where the tokens are, each on a line after its role (viewer or operator), of 16\n\
+             characters at least. Whoever asks shows one: Authorization: Bearer TOKEN",
+        )],
     },
     Section {
         name: "metadata",
@@ -246,6 +335,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "mask_salt",
                 "{ file = \"/run/secrets/salt\" }",
                 "The salt of the hashes, kept as a password is: in a file or in the environment.",
+            ),
+            example(
+                "hints",
+                "[\"shop.helenus_outbox_messages\"]",
+                "Outboxes in this cluster whose relays are told at once what was staged\n\
+                 (relay.hints). Each needs ALTER TABLE shop.helenus_outbox_messages WITH cdc = true.",
             ),
             key(
                 "read_ahead",

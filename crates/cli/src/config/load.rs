@@ -9,6 +9,7 @@ use helenus::backend::{BrokerUrl, MetadataUrl, StoreUrl, TargetUrl};
 use helenus::{Failure, Kind};
 use toml::{Table, Value};
 
+use super::effective::Effective;
 use super::{Config, keys, secret};
 
 /// The file that is read when none is named.
@@ -101,9 +102,12 @@ fn parse(
         overridden.push(name.to_owned());
     }
     let place = format!("the environment ({})", overridden.join(", "));
+    let effective = Effective::of(&table);
     let config = read(table, &place)?;
-    refuse_half_a_certificate(&config, if overridden.is_empty() { &file } else { &place })?;
-    Ok(config)
+    let place = if overridden.is_empty() { &file } else { &place };
+    refuse_half_a_certificate(&config, place)?;
+    refuse_long_look_back(&config, place)?;
+    Ok(Config { effective, ..config })
 }
 
 fn read(table: Table, place: &str) -> Result<Config, ConfigError> {
@@ -173,6 +177,15 @@ fn refuse_half_a_certificate(config: &Config, place: &str) -> Result<(), ConfigE
     Err(ConfigError::Value { place: place.to_owned(), message })
 }
 
+/// Buckets that are gone cannot be looked at.
+fn refuse_long_look_back(config: &Config, place: &str) -> Result<(), ConfigError> {
+    if config.outbox.bucket_look_back <= config.outbox.bucket_ttl {
+        return Ok(());
+    }
+    let message = "outbox.bucket_look_back must not be longer than outbox.bucket_ttl".to_owned();
+    Err(ConfigError::Value { place: place.to_owned(), message })
+}
+
 fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
     refuse_unknown_below(None, table, place)
 }
@@ -236,7 +249,7 @@ fn lay_over(
         let names = if own.is_empty() { keys::names().collect() } else { own };
         return Err(unknown(&name, variable, names.into_iter()));
     }
-    let value = if key == "password" {
+    let value = if secret::KEYS.contains(&key) {
         Value::Table(Table::from_iter([(secret::GIVEN.to_owned(), Value::from(value))]))
     } else {
         Value::from(value)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use helenus::relay::{Backoff, Mode, Options, Ordering, Polling};
+use helenus::relay::{Backoff, DOWN_AFTER, Mode, Options, Ordering, Polling};
 use helenus::store::AfterParking;
 use serde::{Deserialize, Deserializer};
 
@@ -28,6 +28,8 @@ pub(crate) struct Relay {
     lease_ttl: Duration,
     #[serde(deserialize_with = "values::duration")]
     poll_most: Duration,
+    #[serde(deserialize_with = "values::flag")]
+    hints: bool,
     #[serde(deserialize_with = "values::count")]
     max_attempts: u32,
     #[serde(deserialize_with = "values::duration")]
@@ -36,6 +38,8 @@ pub(crate) struct Relay {
     after_parking: AfterParking,
     #[serde(deserialize_with = "values::flag")]
     deduplicate: bool,
+    #[serde(deserialize_with = "values::duration")]
+    pub(crate) down_after: Duration,
     #[serde(deserialize_with = "values::pairs")]
     topics: BTreeMap<String, String>,
 }
@@ -52,10 +56,12 @@ impl Default for Relay {
             catch_up_after: options.catch_up_after,
             lease_ttl: options.lease_ttl,
             poll_most: options.polling.most,
+            hints: options.hints,
             max_attempts: options.max_attempts,
             backoff_longest: options.backoff.longest,
             after_parking: options.after_parking,
             deduplicate: options.deduplicate,
+            down_after: DOWN_AFTER,
             topics: BTreeMap::new(),
         }
     }
@@ -75,6 +81,7 @@ impl Relay {
             catch_up_after: self.catch_up_after,
             lease_ttl: self.lease_ttl,
             polling: Polling { most: self.poll_most, ..usual.polling },
+            hints: self.hints,
             backoff: Backoff { longest: self.backoff_longest, ..usual.backoff },
             max_attempts: self.max_attempts,
             after_parking: self.after_parking,

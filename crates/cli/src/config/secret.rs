@@ -1,4 +1,4 @@
-//! Passwords: where they are, not what they are.
+//! Passwords and tokens: where they are, not what they are.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,16 +20,16 @@ pub(crate) enum Secret {
     Given(SecretString),
 }
 
-/// A password that is not where it should be.
+/// A secret that is not where it should be.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretError {
-    #[error("the password file {} cannot be read", path.display())]
+    #[error("the secret in {} cannot be read", path.display())]
     File {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
-    #[error("the environment variable {name}, which should hold a password, is not set")]
+    #[error("the environment variable {name}, which should hold a secret, is not set")]
     Environment { name: String },
 }
 
@@ -43,7 +43,7 @@ impl Failure for SecretError {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("check the key `password` of the configuration".into())
+        Some("put it where the configuration says it is".into())
     }
 }
 
@@ -62,6 +62,9 @@ impl Secret {
         }
     }
 }
+
+/// Keys whose value is a secret, in whatever section.
+pub(super) const KEYS: &[&str] = &["password", "mask_salt", "tokens"];
 
 /// What the environment overlay puts in place of a given password.
 pub(super) const GIVEN: &str = "given";

@@ -86,8 +86,8 @@ impl Store {
         Ok(url)
     }
 
-    /// How the store is used.
-    pub(crate) fn options(&self) -> StoreOptions {
+    /// How the store is used, but for its messages.
+    pub(super) fn options(&self) -> StoreOptions {
         let Store { append_bytes_max, operation_window, .. } = *self;
         let bounds = Bounds { append_bytes_max, operation_window };
         let Cassandra { client_certificate_file, client_key_file, .. } = &self.cassandra;
@@ -106,7 +106,7 @@ impl Store {
             }),
             ..cassandra::Options::default()
         };
-        StoreOptions { bounds, cassandra }
+        StoreOptions { bounds, cassandra, ..StoreOptions::default() }
     }
 }
 

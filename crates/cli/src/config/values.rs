@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use helenus::cassandra::Replication;
-use serde::de::{self, MapAccess, Visitor};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// `4MiB`, `512KiB`, or bytes.
@@ -53,6 +53,32 @@ where
 pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let Scalar(text) = Scalar::deserialize(deserializer)?;
     text.trim().parse().map_err(|_| de::Error::custom(format!("'{text}' is not true or false")))
+}
+
+/// `["a", "b"]`, as text `a,b`.
+pub(super) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct WordsVisitor;
+    impl<'de> Visitor<'de> for WordsVisitor {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list, as [\"one\", \"two\"]")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            Ok(words.map(str::to_owned).collect())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut words = Vec::new();
+            while let Some(word) = list.next_element()? {
+                words.push(word);
+            }
+            Ok(words)
+        }
+    }
+    deserializer.deserialize_any(WordsVisitor)
 }
 
 /// Names and values: `{ "a.b" = "c" }`, as text `a.b=c,d=e`.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use helenus::backend::BrokerUrl;
 use helenus::broker::{Broker as _, Offset, Position};
 use helenus::{Broker, BrokerOptions, Random, SeededRandom, SystemRandom};
+use helenus_testkit::isolated::Keyspace;
 use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Registry, Spec};
 use scylla::client::session::Session;
@@ -17,13 +18,17 @@ use serde_json::Value;
 use super::{helenus, run};
 
 const TOPIC: &str = "shop.orders";
+const CREATE: &str =
+    "CREATE TABLE shop.orders (id int PRIMARY KEY, total decimal, tags set<text>) WITH cdc = true";
+/// As many as the agent makes unless it is told otherwise.
+const PARTITIONS: usize = 8;
 
-fn start(folder: &Path) -> Child {
+pub(crate) fn start(folder: &Path) -> Child {
     let mut command = helenus(folder, &["capture", "run"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-async fn connect(node: &Instance) -> Session {
+pub(crate) async fn connect(node: &Instance) -> Session {
     SessionBuilder::new().known_node(node.endpoint().to_string()).build().await.unwrap()
 }
 
@@ -35,7 +40,7 @@ async fn insert(session: &Session, ids: std::ops::Range<i32>) {
 }
 
 /// Every event in the topic.
-async fn events(broker: &Broker, topic: &str) -> Vec<Value> {
+pub(crate) async fn events(broker: &Broker, topic: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let topics = broker.topics().await.unwrap();
     let Some(known) = topics.iter().find(|known| known.name == topic) else { return found };
@@ -54,7 +59,11 @@ async fn events(broker: &Broker, topic: &str) -> Vec<Value> {
 }
 
 /// Waits until the topic holds what `is_there` looks for.
-async fn until(broker: &Broker, topic: &str, is_there: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+pub(crate) async fn until(
+    broker: &Broker,
+    topic: &str,
+    is_there: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
     for _ in 0..600 {
         let found = events(broker, topic).await;
         if is_there(&found) {
@@ -65,12 +74,11 @@ async fn until(broker: &Broker, topic: &str, is_there: impl Fn(&[Value]) -> bool
     panic!("what was written has not come within two minutes");
 }
 
-fn ids(events: &[Value]) -> BTreeSet<i64> {
+pub(crate) fn ids(events: &[Value]) -> BTreeSet<i64> {
     events.iter().filter_map(|event| event["primary_key"]["id"].as_i64()).collect()
 }
 
-fn configure(folder: &Path, node: &Instance, prefix: &str) -> Broker {
-    let kafka = Registry::new().kafka().unwrap();
+pub(crate) fn configure(folder: &Path, node: &Instance, kafka: &str, prefix: &str) -> Broker {
     let cdc_raw = node.dir().join("cdc_raw");
     let text = format!(
         "[broker]\nurl = \"kafka://{kafka}\"\n[capture]\nurl = \"cassandra://{}\"\ncdc_raw = {cdc_raw:?}\n\
@@ -95,14 +103,15 @@ async fn capture_kills_of_agent_and_node_lose_nothing() {
     let session = connect(&node).await;
     for statement in [
         "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-        "CREATE TABLE shop.orders (id int PRIMARY KEY, total decimal, tags set<text>) WITH cdc = true",
+        CREATE,
     ] {
         session.query_unpaged(statement, ()).await.unwrap();
     }
     let dir = tempfile::tempdir().unwrap();
     let prefix = format!("capture{seed:x}");
     let topic = format!("{prefix}.{TOPIC}");
-    let broker = configure(dir.path(), &node, &prefix);
+    let kafka = Registry::new().kafka().unwrap().to_string();
+    let broker = configure(dir.path(), &node, &kafka, &prefix);
 
     let mut written = 0;
     for _ in 0..kills {
@@ -138,13 +147,7 @@ async fn capture_kills_of_agent_and_node_lose_nothing() {
     );
     let doubled = found.len() - by_key.len();
 
-    session.query_unpaged("TRUNCATE shop.orders", ()).await.unwrap();
-    insert(&session, written..written + 1).await;
-    let found =
-        until(&broker, &topic, |found| found.iter().any(|event| event["operation"] == "TRUNCATE"))
-            .await;
-    let told = found.iter().find(|event| event["operation"] == "TRUNCATE").unwrap();
-    assert_eq!(told["source_table"], TOPIC);
+    tells_of_the_table(&session, &broker, &topic, written).await;
     shows_its_status(dir.path());
     agent.kill().unwrap();
     agent.wait().unwrap();
@@ -153,6 +156,36 @@ async fn capture_kills_of_agent_and_node_lose_nothing() {
         "proof: seed {seed}: {kills} kills (SIGKILL) of the agent and one of the node during {written} \
          writes: 0 missing in Kafka, {doubled} repeated, each under its own event id"
     );
+}
+
+/// Empties the table, and drops it and creates it again: everybody who reads a part of the topic is told.
+async fn tells_of_the_table(session: &Session, broker: &Broker, topic: &str, next: i32) {
+    let told = |found: &[Value], operation: &str| -> Vec<Value> {
+        found.iter().filter(|event| event["operation"] == operation).cloned().collect()
+    };
+    session.query_unpaged("TRUNCATE shop.orders", ()).await.unwrap();
+    insert(session, next..next + 1).await;
+    let found = until(broker, topic, |found| told(found, "TRUNCATE").len() >= PARTITIONS).await;
+    let truncated = told(&found, "TRUNCATE");
+    assert!(truncated.iter().all(|event| event["event_id"] == truncated[0]["event_id"]));
+    assert_eq!(truncated[0]["source_table"], TOPIC);
+    assert!(truncated[0]["position"]["segment"].is_i64(), "{}", truncated[0]);
+
+    session.query_unpaged("DROP TABLE shop.orders", ()).await.unwrap();
+    session.query_unpaged(CREATE, ()).await.unwrap();
+    insert(session, next + 1..next + 2).await;
+    let is_there = |found: &[Value]| {
+        ids(found).contains(&i64::from(next + 1)) && told(found, "RECREATE").len() >= PARTITIONS
+    };
+    let found = until(broker, topic, is_there).await;
+    let announced = &told(&found, "RECREATE")[0];
+    let table_of = |id: i32| {
+        let mut changes = found.iter().filter(|event| event["primary_key"]["id"] == id);
+        changes.next().unwrap()["table_id"].clone()
+    };
+    assert_eq!(announced["previous_table_id"], table_of(next));
+    assert_eq!(announced["table_id"], table_of(next + 1));
+    assert_ne!(announced["table_id"], announced["previous_table_id"]);
 }
 
 fn shows_its_status(folder: &Path) {
@@ -173,6 +206,83 @@ fn decodes_the_folder(folder: &Path) {
     let (code, out, err) = run(folder, &rows);
     assert_eq!(code, Some(0), "{err}");
     assert!(out.lines().count() <= 1, "the rows before the truncation are gone: {out}");
+}
+
+/// The error of `capture run`; doctor gives the same advice.
+fn refused(folder: &Path, configuration: &str) -> Value {
+    std::fs::write(folder.join("helenus.toml"), configuration).unwrap();
+    let (code, out, err) = run(folder, &["--json", "capture", "run"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    let error: Value = serde_json::from_str(&err).unwrap();
+    assert_eq!(error["error"]["applied"], false, "{err}");
+    let (code, out, _) = run(folder, &["doctor", "--json"]);
+    assert_eq!(code, Some(1), "{out}");
+    let doctor: Value = serde_json::from_str(&out).unwrap();
+    let mut checks = doctor["checks"].as_array().unwrap().iter();
+    let remedy = &error["error"]["remedy"];
+    assert!(remedy.is_string() && checks.any(|check| check["remedy"] == *remedy), "{err}{out}");
+    error["error"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_cannot_be_captured_is_told_by_capture_and_by_doctor() {
+    let registry = Registry::new();
+    let kafka = registry.kafka().unwrap();
+    let keyspace = Keyspace::create().await;
+    let url = keyspace.url();
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let configured = |node: &str, cdc_raw: &Path, more: &str| {
+        format!(
+            "[broker]\nurl = \"kafka://{kafka}\"\n[capture]\nurl = \"{node}\"\n\
+             cdc_raw = {cdc_raw:?}\n{more}"
+        )
+    };
+    let file = folder.join("file");
+    std::fs::write(&file, "").unwrap();
+    let check = |kind: &str, configuration: String, words: &[&str]| {
+        let error = refused(folder, &configuration);
+        assert_eq!(error["kind"], kind, "{error}");
+        for word in words {
+            assert!(error.to_string().contains(word), "{word}: {error}");
+        }
+        assert!(file.try_exists().unwrap(), "nothing is deleted");
+    };
+    let nobody = "cassandra://127.0.0.1:1";
+    check("unavailable", configured(nobody, folder, ""), &["127.0.0.1:1"]);
+    check("other_folder", configured(&url, folder, ""), &["cdc_raw_directory"]);
+
+    // Outboxes whose relays are to be told.
+    let raw = "helenus_outbox_messages";
+    let hints = |table: &str| format!("hints = [\"{}.{table}\"]\n", keyspace.name);
+    let missing = folder.join("missing");
+    let with = |table: &str| configured(&url, &missing, &hints(table));
+    check("no_outbox", with(raw), &[raw]);
+    let line = r#"{"channel_id": "orders", "message_type": "x", "payload": 1}"#;
+    let (code, _, err) = super::fed(folder, &["outbox", "--store", &url, "enqueue"], line);
+    assert_eq!(code, Some(0), "{err}");
+    check("outbox_without_cdc", with(raw), &["ALTER TABLE", raw]);
+    let alter = format!("ALTER TABLE {raw} WITH cdc = true");
+    keyspace.session.query_unpaged(alter, ()).await.unwrap();
+    // All is well but for the folder.
+    check("unreadable", with(raw), &["missing"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_change_data_capture_is_refused() {
+    let _alone = serial().unwrap();
+    let spec = Spec::cassandra().name("without-cdc").heap("512M").quick_compiler();
+    let node = Instance::start(spec.set("cdc_enabled", "false")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let kafka = Registry::new().kafka().unwrap().to_string();
+    let configuration = format!(
+        "[broker]\nurl = \"kafka://{kafka}\"\n[capture]\nurl = \"cassandra://{}\"\ncdc_raw = {:?}\n",
+        node.endpoint(),
+        node.dir().join("cdc_raw")
+    );
+    let error = refused(dir.path(), &configuration);
+    assert_eq!(error["kind"], "cdc_off", "{error}");
+    assert!(error.to_string().contains("cdc_enabled: true"), "{error}");
 }
 
 #[test]

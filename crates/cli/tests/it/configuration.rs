@@ -225,3 +225,61 @@ fn completions_and_manual_are_made_from_the_arguments() {
     assert_eq!(run(dir.path(), &["man", "--directory", "pages"]).0, Some(0));
     assert!(dir.path().join("pages/helenus-doctor.1").try_exists().unwrap());
 }
+
+#[test]
+fn doctor_compares_receipts_with_embedded_topics() {
+    let dir = tempfile::tempdir().unwrap();
+    let receipts = |config: &str| {
+        fs::write(dir.path().join("helenus.toml"), config).unwrap();
+        let (code, document) = doctor(dir.path());
+        let (status, detail) = finding(&document, "receipts");
+        (code, status, detail)
+    };
+    assert_eq!(receipts("").1, "ok");
+    let (code, status, detail) = receipts("[broker]\nretention = \"30d\"\n");
+    assert_eq!((code, status.as_str()), (Some(1), "failed"));
+    let words = "receipts are kept for 30d, but embedded topics keep messages for 30d";
+    assert_eq!(detail, words);
+    let longer = receipts("[broker]\nretention = \"30d\"\n[inbox]\nreceipt_ttl = \"31d\"\n");
+    assert_eq!((longer.0, longer.1.as_str()), (Some(0), "ok"));
+    let (code, _, detail) = receipts("[serve]\ntopic_retention = false\n");
+    assert!(code == Some(1) && detail.ends_with("keep messages for ever"), "{detail}");
+    assert_eq!(receipts("[serve]\ntopic_retention = false\nsweeper = false\n").1, "ok");
+    fs::write(dir.path().join("helenus.toml"), "[inbox]\nregister = false\n").unwrap();
+    assert!(!doctor(dir.path()).1.to_string().contains("receipts"));
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn doctor_compares_receipts_with_topics_of_kafka() {
+    use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+
+    let topics = helenus_testkit::isolated::Topics::reserve();
+    let (short, long) = (topics.name("short"), topics.name("long"));
+    let client: AdminClient<_> = topics.config().create().unwrap();
+    let new = |name, ms| NewTopic::new(name, 1, TopicReplication::Fixed(1)).set("retention.ms", ms);
+    let (week, months) = ("604800000", "5184000000");
+    let wanted = [new(&short, week), new(&long, months)];
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let made = runtime.block_on(client.create_topics(&wanted, &AdminOptions::new())).unwrap();
+    assert!(made.iter().all(Result::is_ok), "{made:?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let receipts = |inbox: &str| {
+        let config = format!("[broker]\nurl = \"kafka://{}\"\n[inbox]\n{inbox}", topics.broker);
+        fs::write(dir.path().join("helenus.toml"), config).unwrap();
+        let (code, document) = doctor(dir.path());
+        let (status, detail) = finding(&document, "receipts");
+        (code, status, detail)
+    };
+    let (code, status, detail) = receipts(&format!("topics = [\"{short}\", \"{long}\"]\n"));
+    assert_eq!((code, status.as_str()), (Some(1), "failed"));
+    let words = format!("receipts are kept for 30d, but topic {long} keeps messages for 60d");
+    assert_eq!(detail, words);
+    let all = format!("topics = [\"{short}\", \"{long}\"]\nreceipt_ttl = \"61d\"\n");
+    assert_eq!(receipts(&all).1, "ok");
+    assert_eq!(receipts(&format!("topics = [\"{short}\"]\n")).1, "ok");
+    // Of topics that the inbox is not said to receive it only warns.
+    let (code, status, _) = receipts("");
+    assert_eq!((code, status.as_str()), (Some(0), "warning"));
+}

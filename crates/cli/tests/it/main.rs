@@ -14,10 +14,15 @@ mod capture;
 mod configuration;
 mod demo;
 mod events;
+#[cfg(feature = "service-tests")]
+mod outage;
 mod outbox;
 mod project;
 mod relay;
+#[cfg(feature = "service-tests")]
+mod replicas;
 mod segments;
+mod serve;
 mod versions;
 
 use std::io::Write;

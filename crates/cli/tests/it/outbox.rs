@@ -73,6 +73,73 @@ fn a_cluster_tells_its_story() {
     tells_its_story(&keyspace.url());
 }
 
+/// A store refuses another number of shards than it was made with, and says what to do.
+fn keeps_its_shards(store: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let input = r#"{"message_id": "m-1", "channel_id": "c", "message_type": "t", "payload": 1}"#;
+    std::fs::write(folder.join("helenus.toml"), "[outbox]\nshards = 8\n").unwrap();
+    outbox(folder, store, &["enqueue"], input);
+    let status = || {
+        let (_, out, err) = run(folder, &["--json", "relay", "status", "--store", store]);
+        let status: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+        status["shards"].as_array().unwrap().len()
+    };
+    assert_eq!(status(), 8, "whoever comes first decides");
+
+    std::fs::write(folder.join("helenus.toml"), "[outbox]\nshards = 5\n").unwrap();
+    for command in [&["outbox", "list"][..], &["relay", "status"]] {
+        let words = [&["--json"], command, &["--store", store]].concat();
+        let (code, out, err) = run(folder, &words);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        let error = serde_json::from_str::<Value>(&err).unwrap()["error"].clone();
+        assert_eq!(error["message"], "the outbox has 8 shards, not 5");
+        assert_eq!((&error["class"], &error["applied"]), (&json!("invalid"), &json!(false)));
+        assert!(error["remedy"].as_str().unwrap().contains("helenus outbox reshard"), "{error}");
+    }
+    outbox(folder, store, &["reshard", "--shards", "5"], "");
+    assert_eq!(outbox(folder, store, &["list"], "").len(), 1);
+    assert_eq!(status(), 5);
+    std::fs::remove_file(folder.join("helenus.toml")).unwrap();
+    assert_eq!(status(), 5, "no number fits every store");
+}
+
+#[test]
+fn a_file_keeps_its_shards() {
+    keeps_its_shards("sqlite:shop.db");
+}
+
+#[cfg(feature = "service-tests")]
+#[test]
+fn a_cluster_keeps_its_shards() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let keyspace = runtime.block_on(helenus_testkit::isolated::Keyspace::create());
+    keeps_its_shards(&keyspace.url());
+}
+
+#[test]
+fn a_wrong_first_line_claims_nothing_and_a_later_one_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let error_of = |input: &str| {
+        let (code, _, err) = fed(dir.path(), &["--json", "outbox", "enqueue"], input);
+        assert_eq!(code, Some(1));
+        serde_json::from_str::<Value>(&err).unwrap()["error"].clone()
+    };
+    let good = |id| {
+        format!(
+            "{{\"message_id\": \"{id}\", \"channel_id\": \"c\", \"message_type\": \"t\", \"payload\": 1}}\n"
+        )
+    };
+    let error = error_of("nonsense\n");
+    assert!(!error["message"].as_str().unwrap().contains("staged"), "{error}");
+    assert!(!error["remedy"].as_str().unwrap().contains("staged"), "{error}");
+    assert_eq!((&error["line"], &error["applied"]), (&json!(1), &json!(false)));
+    let error = error_of(&format!("{}\n{}nonsense\n", good("a"), good("b")));
+    assert_eq!((&error["line"], &error["staged"]), (&json!(4), &json!(2)));
+    let message = error["message"].as_str().unwrap();
+    assert!(message.ends_with("the 2 messages before it are staged"), "{message}");
+}
+
 #[test]
 fn wrong_input_says_which_line_and_stages_what_came_before() {
     let dir = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use super::{fed, helenus, run};
 const FILE: &str = "sqlite:shop.db";
 
 /// Stages messages from the command line.
-fn stage(folder: &Path, store: &str, channel: &str, numbers: std::ops::Range<usize>) {
+pub(super) fn stage(folder: &Path, store: &str, channel: &str, numbers: std::ops::Range<usize>) {
     let lines = numbers.map(|number| {
         let line = json!({
             "message_id": format!("{channel}-{number}"),
@@ -134,7 +134,13 @@ fn a_broker_that_is_not_there_is_told_and_nothing_is_lost() {
     let cause = error["causes"][0].as_str().unwrap();
     assert!(cause.contains("Kafka at 127.0.0.1:1 did not answer"), "{cause}");
     let status = json_of(folder, &["relay", "status", "--store", store]);
-    assert_eq!(status["unpublished"], 3);
+    assert_eq!((&status["unpublished"], &status["health"]), (&json!(3), &json!("up")));
+    std::fs::write(folder.join("strict.toml"), "[relay]\ndown_after = \"1ms\"\n").unwrap();
+    let strict = json_of(folder, &["-c", "strict.toml", "relay", "status", "--store", store]);
+    assert_eq!(strict["health"], "down");
+    std::fs::remove_file(folder.join("helenus.toml")).unwrap();
+    let error = error_of(folder, &["topics", "list", "--store", store, "--broker", broker]);
+    assert_eq!(error["kind"], "unavailable");
 }
 
 #[test]

@@ -14,7 +14,13 @@ fn fixture(name: &str) -> String {
 }
 
 fn recorded() -> Value {
-    serde_json::from_str(&std::fs::read_to_string(fixture("rows.json")).unwrap()).unwrap()
+    recorded_in("")
+}
+
+/// What the nodes of a release answered.
+fn recorded_in(release: &str) -> Value {
+    let file = fixture(&format!("{release}rows.json"));
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
 fn segments(folder: &Path, arguments: &[&str]) -> Ended {
@@ -43,15 +49,17 @@ fn copied(folder: &Path, change: impl Fn(&mut Vec<u8>)) -> PathBuf {
 #[test]
 fn rows_are_what_the_node_answered() {
     let dir = tempfile::tempdir().unwrap();
-    let recorded = recorded();
-    let tables: BTreeMap<String, Vec<String>> =
-        serde_json::from_value(recorded["rows"].clone()).unwrap();
-    for variant in ["plain", "lz4", "snappy", "deflate", "zstd", "v8"] {
+    let newer = ["plain", "lz4", "snappy", "deflate", "zstd", "v8"].map(|variant| ("", variant));
+    let older = ["plain", "lz4"].map(|variant| ("4.1/", variant));
+    for (release, variant) in newer.into_iter().chain(older) {
+        let recorded = recorded_in(release);
+        let tables: BTreeMap<String, Vec<String>> =
+            serde_json::from_value(recorded["rows"].clone()).unwrap();
         let seconds = recorded["at"][variant].as_i64().unwrap();
         let at = helenus::Timestamp::from_micros(seconds * 1_000_000).to_string();
-        let log = fixture(&format!("{variant}.log"));
+        let log = fixture(&format!("{release}{variant}.log"));
         for (table, expected) in &tables {
-            let schema = fixture("schema.json");
+            let schema = fixture(&format!("{release}schema.json"));
             let arguments = ["rows", &log, "--schema", &schema, "--table", table, "--at", &at];
             let (code, out, err) = segments(dir.path(), &arguments);
             assert_eq!((code, err.as_str()), (Some(0), ""), "{variant} {table}");
@@ -199,6 +207,37 @@ fn bad_input_is_named_with_a_remedy_and_nothing_is_deleted() {
     let (code, _, err) = segments(dir.path(), &["rows", &plain, "--table", "rows"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("keyspace.table"), "{err}");
+}
+
+#[test]
+fn a_schema_that_is_wrong_somewhere_is_refused_with_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorded: Value =
+        serde_json::from_str(&std::fs::read_to_string(fixture("schema.json")).unwrap()).unwrap();
+    let column = |document: &mut Value, field: &str, value: Value| {
+        let columns = document["columns"].as_array_mut().unwrap();
+        let own = columns.iter_mut().find(|row| row["table_name"] == "scalars").unwrap();
+        own[field] = value;
+    };
+    let check = |change: &dyn Fn(&mut Value), words: &str| {
+        let mut document = recorded.clone();
+        change(&mut document);
+        let schema = dir.path().join("schema.json");
+        std::fs::write(&schema, document.to_string()).unwrap();
+        let schema = schema.to_str().unwrap();
+        let plain = fixture("plain.log");
+        let rows = ["--json", "rows", &plain, "--schema", schema, "--table", "fx.rows"];
+        let error = error(segments(dir.path(), &rows));
+        assert_eq!(error["kind"], "schema_malformed", "{error}");
+        assert!(error.to_string().contains(words), "{words}: {error}");
+    };
+    check(&|document| *document = json!([]), "schema.json");
+    check(&|document| *document = json!({"tables": []}), "columns");
+    check(&|document| document["tables"] = json!("none"), "expected a sequence");
+    check(&|document| document["tables"][0]["id"] = json!("no id"), "UUID");
+    check(&|document| column(document, "type", json!("list<no such type>")), "fx.scalars");
+    check(&|document| column(document, "kind", json!("crooked")), "crooked");
+    check(&|document| document["types"][0]["field_types"] = json!(["text", "int"]), "addr");
 }
 
 /// The header of an encrypted segment.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{helenus, run};
+use crate::{fed, helenus, run};
 
 const SCHEMA: &str = "CREATE TABLE features (id int PRIMARY KEY, name text)";
 
@@ -166,6 +166,63 @@ fn standard_input_and_a_dry_run() {
     let told: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &told["rows"]), (Some(0), &2.into()));
     assert!(told["schema"].as_str().unwrap().contains("id bigint"), "{told}");
+}
+
+#[test]
+fn a_schema_is_inferred_from_the_first_lines_of_standard_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixed = ["versions", "--store", "sqlite:s.db", "publish", "--table", "shop.t"];
+    let own = ["--data-ts", "2026-11-15", "--infer", "--key", "id"];
+    let publish =
+        |more: &[&str], input: &str| fed(dir.path(), &[&fixed[..], &own, more].concat(), input);
+    // More than is looked at before the rows are read: none is lost between the two.
+    let mut text = String::from("id,name\n");
+    for id in 0..4_000 {
+        text.push_str(&format!("{id},{}\n", "n".repeat(500)));
+    }
+    let (code, out, err) = publish(&["--dry-run", "-"], &text);
+    assert_eq!((code, out.contains("4000 rows, 0 bad")), (Some(0), true), "{out}{err}");
+    let (code, out, err) = publish(&["-"], &text);
+    assert_eq!(code, Some(0), "{err}");
+    let create = "CREATE TABLE shop.t (id bigint, name text, PRIMARY KEY ((id)));";
+    assert!(out.contains(create) && out.contains("4000"), "{out}");
+    let (code, _, err) = publish(&["-", "-"], &text);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("standard input can be read once, and is named twice"), "{err}");
+    let (code, _, err) = publish(&["-"], "");
+    assert_eq!(code, Some(1), "{err}");
+}
+
+#[test]
+fn only_a_run_that_began_is_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixed = ["versions", "--store", "sqlite:s.db", "publish", "--table", "shop.t"];
+    let own = ["--data-ts", "1", "--infer"];
+    let (code, out, err) = run(dir.path(), &[&fixed[..], &own, &["absent.csv"]].concat());
+    assert_eq!((code, out.as_str()), (Some(1), ""), "there is nothing to resume");
+    assert!(err.contains("cannot read absent.csv"), "{err}");
+    std::fs::write(dir.path().join("bad.csv"), "id,n\n1,2\n").unwrap();
+    std::fs::write(dir.path().join("schema.cql"), "CREATE TABLE t (id int PRIMARY KEY)").unwrap();
+    let begun = ["--data-ts", "1", "--schema", "schema.cql", "--run-id", "begun", "bad.csv"];
+    let (code, out, err) = run(dir.path(), &[&fixed[..], &begun].concat());
+    assert_eq!(code, Some(1), "{err}");
+    assert_eq!(out, "to resume, run the same with --resume begun\n", "{err}");
+}
+
+#[test]
+fn who_overrides_what_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let shop = Shop { folder: dir.path(), store: "sqlite:s.db", table: "shop.features" };
+    let twice = [(1, "one"), (1, "two")];
+    let (code, vetoed) = shop.publish("a", "1000", &twice, &[]);
+    assert_eq!(code, Some(1), "{vetoed}");
+    let (code, forced) = shop.publish("b", "1000", &twice, &["--force"]);
+    assert_eq!((code, &forced["status"]), (Some(0), &"COMPLETED".into()), "{forced}");
+    let (_, shown) = shop.run(&["show", "--table", "shop.features", "b"]);
+    assert_eq!(shown["forced"]["by"], shown["who"], "{shown}");
+    assert!(!shown["who"].as_str().unwrap().is_empty(), "{shown}");
+    let overridden = shown["forced"]["checks"].as_array().unwrap();
+    assert!(overridden.contains(&"unique_keys".into()), "{shown}");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn a_dropped_column_becomes_a_former_one() {
     let table = catalog.by_name("fx", "readded").unwrap();
     assert!(table.column(b"c", ColumnKind::Regular).unwrap().dropped_at.is_some());
     let rows: Vec<String> = state.select(table, asked_at("plain")).map(Result::unwrap).collect();
-    assert_eq!(rows, answers()["fx.readded"]);
+    assert_eq!(rows, answers("plain")["fx.readded"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use helenus_commitlog::{End, Options, Segment, Version};
 
-use crate::fixtures::{CATALOG, SEGMENTS, answers, asked_at, fold, payloads, rows};
+use crate::fixtures::{CATALOG, SEGMENTS, answers, fold, payloads, rows};
 
 #[test]
 fn every_segment_gives_the_rows_that_its_node_gave() {
@@ -11,8 +11,8 @@ fn every_segment_gives_the_rows_that_its_node_gave() {
         assert_eq!(version, if variant == "v8" { Version::V8 } else { Version::V7 });
         let (payloads, damages) = payloads(bytes, Options { complete: true, ..Options::default() });
         assert_eq!(damages, [], "{variant}");
-        let tables = fold(payloads.iter(), version);
-        let (got, expected) = (rows(&tables, asked_at(variant)), answers());
+        let tables = fold(variant, payloads.iter(), version);
+        let (got, expected) = (rows(variant, &tables), answers(variant));
         for (table, expected) in expected {
             assert_eq!(got[&table], expected, "{variant} {table}");
         }
@@ -24,11 +24,11 @@ fn order_and_repetition_of_records_do_not_matter() {
     for (variant, bytes) in SEGMENTS {
         let version = Segment::parse(bytes).unwrap().header().version;
         let (payloads, _) = payloads(bytes, Options::default());
-        let now = asked_at(variant);
-        let straight = rows(&fold(payloads.iter(), version), now);
-        let reversed = rows(&fold(payloads.iter().rev(), version), now);
+        let straight = rows(variant, &fold(variant, payloads.iter(), version));
+        let reversed = rows(variant, &fold(variant, payloads.iter().rev(), version));
         assert_eq!(reversed, straight, "{variant}");
-        let twice = rows(&fold(payloads.iter().chain(payloads.iter().step_by(2)), version), now);
+        let repeated = payloads.iter().chain(payloads.iter().step_by(2));
+        let twice = rows(variant, &fold(variant, repeated, version));
         assert_eq!(twice, straight, "{variant}");
     }
 }

@@ -300,6 +300,14 @@ fn user_types(rows: Vec<TypeRow>) -> Result<UserTypes, DocumentError> {
 
 fn user_type(row: &TypeRow, known: &UserTypes) -> Result<UserType, DocumentError> {
     let place = || format!("{}.{}", row.keyspace_name, row.type_name);
+    if row.field_names.len() != row.field_types.len() {
+        let value = row.field_types.join(", ");
+        return Err(DocumentError::Value {
+            place: place().into(),
+            what: "field_types",
+            value: value.into(),
+        });
+    }
     let mut fields = Vec::with_capacity(row.field_names.len());
     for (name, ty) in row.field_names.iter().zip(&row.field_types) {
         fields.push((name.as_str().into(), column_type(&row.keyspace_name, ty, known, &place)?));

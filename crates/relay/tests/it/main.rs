@@ -37,6 +37,7 @@ macro_rules! promises {
             in_global_order_everything_waits_for_a_refused_message,
             in_partition_order_a_partition_waits_for_a_refused_message,
             a_running_relay_publishes_what_is_staged_beside_it,
+            a_hint_wakes_the_lane_of_its_message_and_is_believed_in_nothing_else,
             relays_share_the_lanes_and_take_over_from_one_that_leaves,
             a_relay_goes_on_with_another_number_of_shards,
             what_was_published_and_not_settled_is_not_published_again,

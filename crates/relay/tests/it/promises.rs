@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use helenus_broker::contract::{Broker, Marker, Publisher, Transaction};
-use helenus_model::{ChannelId, Failure, Message, Payload};
-use helenus_relay::{Mode, Options, Ordering, RelayError, status};
+use helenus_broker::contract::{Broker, Marker, NewRecord, Publisher, Transaction};
+use helenus_model::{ChannelId, Failure, Hint, Message, MessageId, Payload, hints_topic};
+use helenus_relay::{Mode, Options, Ordering, Polling, RelayError, status};
 use helenus_sqlite::rusqlite::Connection;
 use helenus_store::contract::{Acquired, AfterParking, Dispatch, Leases, Outbox};
 use helenus_store::lanes::lease_name;
@@ -215,6 +215,53 @@ pub(crate) async fn a_running_relay_publishes_what_is_staged_beside_it<B: Any>(s
     let (done, ()) = tokio::join!(relay.run(shutdown.clone()), staging);
     assert_eq!(done.unwrap().published, 50);
     check_all(shop, "orders", 3, 50).await;
+}
+
+/// Told of each message three times, as by the agents of three replicas; nothing else ever wakes the
+/// relay.
+pub(crate) async fn a_hint_wakes_the_lane_of_its_message_and_is_believed_in_nothing_else<B: Any>(
+    shop: &Shop<B>,
+) {
+    shop.create("orders", 2).await;
+    let never = Duration::from_secs(86_400);
+    let polling = Polling { first: never, least: never, most: never };
+    let options = Options { hints: true, wake_up: false, polling, lease_ttl: never, ..quick() };
+    let relay = shop.relay(options);
+    let topic = hints_topic(shop.store.identity().await.unwrap().store_id);
+    let tell = async |payload: Vec<u8>| {
+        let record = |node: &str| NewRecord {
+            topic: topic.clone(),
+            key: Some(node.as_bytes().to_vec()),
+            headers: Vec::new(),
+            payload: payload.clone(),
+            timestamp: shop.ports.clock.now(),
+        };
+        let told = shop.broker.publish(["n1", "n2", "n3"].map(record).to_vec());
+        told.await.unwrap();
+    };
+    let shutdown = CancellationToken::new();
+    let staging = async {
+        for number in 0..30 {
+            let key = format!("key-{}", number % 7);
+            // The first of all are found without being told of: the relay looks when it starts.
+            shop.stage("orders", &key, number).await;
+            let id = MessageId::new(format!("orders/{key}/{number}")).unwrap();
+            while shop.broker.bounds(&topic).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            tell(b"no hint".to_vec()).await;
+            let gone = MessageId::new("orders/never/staged").unwrap();
+            tell(Hint { id: gone, key: Some(key.clone()) }.to_bytes()).await;
+            tell(Hint { id, key: Some(key) }.to_bytes()).await;
+            while relay.totals().published <= number as u64 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        shutdown.cancel();
+    };
+    let (done, ()) = tokio::join!(relay.run(shutdown.clone()), staging);
+    assert_eq!(done.unwrap().published, 30);
+    check_all(shop, "orders", 7, 30).await;
 }
 
 pub(crate) async fn relays_share_the_lanes_and_take_over_from_one_that_leaves<B: Any>(

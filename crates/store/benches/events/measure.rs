@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use helenus_testkit::usage::processor_time;
 use tokio::task::JoinSet;
 
 use crate::Result;
@@ -89,22 +90,4 @@ pub(crate) fn millis(duration: Duration) -> f64 {
 
 pub(crate) fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
-}
-
-/// User and system time of a process so far. Linux counts in hundredths of a second.
-fn processor_time(pid: u32) -> Result<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The second field is a name in parentheses, which may hold spaces.
-    let (_, fields) = stat.rsplit_once(") ").ok_or("an unreadable stat")?;
-    let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
-    let ticks = ticks.sum::<std::result::Result<u64, _>>()?;
-    Ok(Duration::from_millis(ticks * 10))
-}
-
-/// Memory this process holds.
-pub(crate) fn resident_bytes() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no VmRSS")?;
-    Ok(kibibytes.trim().parse::<u64>()? * 1024)
 }

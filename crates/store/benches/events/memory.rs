@@ -12,9 +12,10 @@ use helenus_store::Ports;
 use helenus_store::cassandra::{CassandraStore, Options};
 use helenus_store::contract::{Append, EventStore, NewSnapshot, ReadEvents, Snapshots};
 use helenus_store::sqlite::SqliteStore;
+use helenus_testkit::usage::resident_bytes;
 
 use crate::Result;
-use crate::measure::{median, millis, resident_bytes};
+use crate::measure::{median, millis};
 use crate::sqlite::payload;
 
 /// The argument that makes this program the reading process.
@@ -114,7 +115,7 @@ async fn read(store: &impl EventStore) -> Result<()> {
     let stream = StreamId::new(LONG)?;
     // Opens what is opened lazily.
     store.version(&stream).await?;
-    let idle = resident_bytes()?;
+    let idle = resident_bytes().ok_or("no /proc")?;
     let (mut most, mut count) = (idle, 0_u32);
     let started = Instant::now();
     let mut events = std::pin::pin!(store.read(ReadEvents::forward(stream)));
@@ -122,7 +123,7 @@ async fn read(store: &impl EventStore) -> Result<()> {
         std::hint::black_box(event);
         count += 1;
         if count.is_multiple_of(5_000) {
-            most = most.max(resident_bytes()?);
+            most = most.max(resident_bytes().ok_or("no /proc")?);
         }
     }
     let rate = f64::from(count) / started.elapsed().as_secs_f64();

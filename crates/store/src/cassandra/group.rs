@@ -8,10 +8,12 @@
 //! **Invariants**
 //! - A stream with a queue has a leader, or a leader under way to it: leadership is a value that
 //!   hands itself on when it is dropped, wherever its owner was when it ended.
+//! - An operation is in a batch once: the conditions of a batch hold or fail together, so two of the
+//!   same would not see each other. The second waits for the next batch, which the first settles.
 //! - Nobody's outcome is taken from a neighbour. A batch that is refused settles those it has rows
 //!   for; after any error each member goes on alone, under its own operation id.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -258,7 +260,7 @@ impl Groups {
         }
     }
 
-    /// Those who still wait, as many as a group may have; at least one.
+    /// Those who still wait, as many as a group may have, each operation once; at least one.
     fn next_group(&self, stream_id: &StreamId) -> Option<Vec<Member>> {
         let mut waiting = self.lock();
         let queue = waiting.get_mut(stream_id)?;
@@ -267,8 +269,11 @@ impl Groups {
             waiting.remove(stream_id);
             return None;
         }
-        let count = queue.len().min(APPEND_GROUP_MAX);
-        Some(queue.drain(..count).collect())
+        let mut operations = HashSet::new();
+        let is_next = |member: &mut Member| {
+            operations.len() < APPEND_GROUP_MAX && operations.insert(member.plan.operation_id)
+        };
+        Some(queue.extract_if(.., is_next).collect())
     }
 }
 

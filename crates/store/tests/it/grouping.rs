@@ -9,10 +9,10 @@ use helenus_model::{Expected, Failure, NewEvent, OperationId, Payload, StreamId}
 use helenus_store::Ports;
 use helenus_store::cassandra::{CassandraStore, Options};
 use helenus_store::contract::{Append, AppendError, Appended, EventStore, ReadEvents, Resolved};
+use helenus_testkit::gate::{Gate, Kind};
 use tokio::task::JoinSet;
 
 use crate::cassandra::Keyspace;
-use crate::gate::{Gate, Kind};
 use crate::proxy::{Mode, Proxy};
 
 fn hot() -> StreamId {
@@ -89,6 +89,31 @@ async fn a_hot_stream_gives_each_its_own_versions() {
         }
     }
     assert_eq!(stored(&one).await, owners);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_sent_many_times_at_once_is_applied_once() {
+    let keyspace = Keyspace::new();
+    let store = keyspace.store(Options::default(), Ports::system());
+    let mut owners = BTreeMap::new();
+    for _ in 0..5 {
+        let (twin, other) = (request(2), request(1));
+        let rival = Append { operation_id: other.operation_id, ..request(3) };
+        let sent = [request(1), twin.clone(), other, twin.clone(), rival, twin.clone(), twin];
+        let (mut mismatches, mut known) = (0, 0);
+        for (request, outcome) in together(&store, sent.to_vec()).await {
+            match outcome {
+                Ok(Appended::Applied { first, last }) => {
+                    owned(&mut owners, &request, first.as_i64(), last.as_i64());
+                }
+                Ok(Appended::AlreadyApplied { .. }) => known += 1,
+                Err(AppendError::OperationMismatch { .. }) => mismatches += 1,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        assert_eq!((known, mismatches), (3, 1));
+    }
+    assert_eq!(stored(&store).await, owners);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,7 +20,6 @@ mod conformance;
 #[cfg(feature = "service-tests")]
 mod crashes;
 #[cfg(feature = "service-tests")]
-mod gate;
 #[cfg(feature = "service-tests")]
 mod grouping;
 #[cfg(feature = "sqlite")]

@@ -9,10 +9,10 @@ use helenus_model::{Expected, NewEvent, OperationId, Payload, StreamId, Version}
 use helenus_store::Ports;
 use helenus_store::cassandra::{CassandraStore, Options};
 use helenus_store::contract::{Append, AppendError, Appended, EventStore, Resolved};
+use helenus_testkit::gate::{Gate, Hold, Kind, Watched};
 use tokio::task::JoinHandle;
 
 use crate::cassandra::Keyspace;
-use crate::gate::{Gate, Hold, Kind, Watched};
 
 /// What becomes of a side's first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,9 @@
 
 use helenus_model::{ChannelId, Failure, Kind, Message, MessageId, Payload, Timestamp};
 use helenus_store::Ports;
-use helenus_store::contract::{Dispatch, EnqueueError, Enqueued, Error, Inbox, Received};
+use helenus_store::contract::{
+    Dispatch, EnqueueError, Enqueued, Error, Inbox, Outbox, Received, Upkeep,
+};
 use helenus_store::once::{ExactlyOnce, OnceError};
 use helenus_store::sqlite::{SqliteStore, stage};
 
@@ -29,6 +31,28 @@ async fn a_message_is_staged_if_and_only_if_the_callers_transaction_commits() {
     assert_eq!(pending[0].message.message_id.as_str(), "kept");
     let orders: i64 = shop.query_row("SELECT count(*) FROM orders", [], |row| row.get(0)).unwrap();
     assert_eq!(orders, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_chooses_the_number_of_shards_first_decides() {
+    let dir = tempfile::tempdir().unwrap();
+    let open =
+        async |name: &str| SqliteStore::open(dir.path().join(name), Ports::system()).await.unwrap();
+    let (one, other) = (open("raced.db").await, open("raced.db").await);
+    let (first, second) = tokio::join!(one.choose_shards(Some(3)), other.choose_shards(Some(5)));
+    let chosen = first.unwrap();
+    assert_eq!(second.unwrap(), chosen);
+    assert_eq!(one.identity().await.unwrap().shards, chosen);
+    assert_eq!(open("raced.db").await.choose_shards(Some(9)).await.unwrap(), chosen);
+
+    let usual = open("usual.db").await;
+    assert_eq!(usual.choose_shards(None).await.unwrap(), 16);
+    assert_eq!(usual.choose_shards(Some(8)).await.unwrap(), 16, "it was used with 16");
+    let staged = open("staged.db").await;
+    staged.enqueue(message("m")).await.unwrap();
+    assert_eq!(staged.choose_shards(Some(8)).await.unwrap(), 16, "it has messages in 16");
+    staged.reshard(4).await.unwrap();
+    assert_eq!(staged.choose_shards(Some(8)).await.unwrap(), 4);
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use crate::TableName;
 pub use error::QueryError;
 use map::Map;
 
-/// How often the map is refreshed.
+/// How old the map may become, unless said otherwise.
 pub const REFRESH: Duration = Duration::from_secs(1);
 
 /// A session on versioned tables. Cheap to clone; the map is refreshed while a clone lives.
@@ -85,7 +85,8 @@ struct Current {
 }
 
 impl RoutedSession {
-    /// Reads the map and keeps it fresh. `keyspace` is that of unqualified names.
+    /// Reads the map and keeps it fresh: a switch is seen within `refresh`. `keyspace` is that of
+    /// unqualified names.
     pub async fn new(
         versions: CassandraVersions,
         keyspace: Option<String>,
@@ -106,7 +107,8 @@ impl RoutedSession {
         let client = Arc::clone(&shared);
         refreshing.spawn(async move {
             loop {
-                tokio::time::sleep(refresh).await;
+                // Reading takes its time too, and what is read is as old as its beginning.
+                tokio::time::sleep(refresh * 3 / 4).await;
                 if let Err(error) = Box::pin(client.refresh()).await {
                     client.failures.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!(%error, "the map of versions was not refreshed");
@@ -225,8 +227,8 @@ impl Client {
 
     /// Reads every table's catalog; the generation moves only if a route has.
     pub(super) async fn refresh(&self) -> Result<(), QueryError> {
-        let map = Map::read(&self.versions).await?;
         let now = u64::try_from(self.clock().elapsed().as_micros()).unwrap_or(u64::MAX);
+        let map = Map::read(&self.versions).await?;
         self.map.rcu(|before| map.after(before));
         self.refreshed_us.store(now, Ordering::Relaxed);
         self.refreshes.fetch_add(1, Ordering::Relaxed);

@@ -2,7 +2,9 @@
 //!
 //! Rows of a chunk are put together by the node that owns them, a few in an unlogged batch, which
 //! costs the node far less than as many requests. Batches stay below the sizes at which a node
-//! complains. How many are under way adapts: one more for each answer, half after a time-out.
+//! complains. How many are under way adapts, see `pace`.
+
+mod pace;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -22,21 +24,13 @@ use super::Shared;
 use super::row_values::BoundRow;
 use crate::row::{Mapping, MappingOptions, Row};
 use crate::tables::{Chunk, LoadOptions, Mark, Progress, Target};
+use pace::Pace;
 
 /// Rows of a batch: nodes warn of more than ten partitions.
 const BATCH_ROWS_MAX: usize = 10;
 
 /// Bytes of a batch: nodes warn at 5 KiB.
 const BATCH_BYTES_MAX: usize = 4 * 1024;
-
-/// Requests under way at the start.
-const IN_FLIGHT_START: f64 = 16.0;
-
-/// An answer that took longer says that there is enough under way.
-const SLOW: Duration = Duration::from_millis(400);
-
-/// The longest pause before a write is sent again.
-const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 struct Group {
     chunk: u64,
@@ -54,7 +48,7 @@ pub(super) async fn load(
     progress: &Progress,
 ) -> Result<(), BackendError> {
     let places = Places::new(shared, target);
-    let mut pace = Pace::new(shared, options);
+    let mut pace = Pace::new(&shared.ports, options);
     let mut under_way = UnderWay::default();
     let mut queue: VecDeque<Group> = VecDeque::new();
     let mut sent = FuturesUnordered::new();
@@ -62,7 +56,7 @@ pub(super) async fn load(
     loop {
         while sent.len() < pace.in_flight() {
             let Some(group) = queue.pop_front() else { break };
-            let wait = pace.turn(&group);
+            let wait = pace.turn(group.rows.len(), group.attempt);
             sent.push(send(shared, target, &insert, group, wait));
         }
         if sent.is_empty() && queue.is_empty() && !is_open {
@@ -223,78 +217,6 @@ impl UnderWay {
     fn settle(&mut self, progress: &Progress) {
         while let Some(first) = self.chunks.first_entry().filter(|first| first.get().0 == 0) {
             progress.reached(first.remove().1);
-        }
-    }
-}
-
-/// How many requests are under way, and when the next may start.
-struct Pace<'a> {
-    shared: &'a Shared,
-    in_flight: f64,
-    in_flight_max: f64,
-    since_backing_off: u32,
-    rows_per_second: Option<f64>,
-    /// When the rows sent so far are used up, at the rate that is allowed.
-    next_at: Duration,
-}
-
-impl<'a> Pace<'a> {
-    fn new(shared: &'a Shared, options: &LoadOptions) -> Self {
-        let in_flight_max = u32::try_from(options.in_flight_max.max(1)).unwrap_or(u32::MAX);
-        let in_flight_max = f64::from(in_flight_max);
-        Pace {
-            shared,
-            in_flight: IN_FLIGHT_START.min(in_flight_max),
-            in_flight_max,
-            since_backing_off: u32::MAX,
-            rows_per_second: options.rows_per_second.map(|rate| f64::from(rate.max(1))),
-            next_at: Duration::ZERO,
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 2^32")]
-        let whole = self.in_flight as usize;
-        whole.max(1)
-    }
-
-    /// How long a group has to wait: for its turn at the allowed rate, and longer each time it
-    /// is sent again.
-    fn turn(&mut self, group: &Group) -> Duration {
-        let mut wait = Duration::ZERO;
-        if group.attempt > 0 {
-            let millis = 10_u64 << group.attempt.min(8);
-            let jitter = self.shared.ports.random.below(millis);
-            wait = Duration::from_millis(millis + jitter).min(PAUSE_MAX);
-        }
-        if let Some(rate) = self.rows_per_second.filter(|_| group.attempt == 0) {
-            let now = self.shared.ports.clock.elapsed();
-            let start = self.next_at.max(now);
-            let rows = u32::try_from(group.rows.len()).unwrap_or(u32::MAX);
-            self.next_at = start + Duration::from_secs_f64(f64::from(rows) / rate);
-            wait = wait.max(start.saturating_sub(now));
-        }
-        wait
-    }
-
-    fn answered(&mut self, took: Duration) {
-        self.since_backing_off = self.since_backing_off.saturating_add(1);
-        if took > SLOW {
-            self.back_off(0.9);
-        } else {
-            self.in_flight = (self.in_flight + 1.0 / self.in_flight).min(self.in_flight_max);
-        }
-    }
-
-    fn overloaded(&mut self) {
-        self.back_off(0.5);
-    }
-
-    /// Once for all that is under way: what was sent before cannot know better.
-    fn back_off(&mut self, factor: f64) {
-        if f64::from(self.since_backing_off) >= self.in_flight {
-            self.in_flight = (self.in_flight * factor).max(1.0);
-            self.since_backing_off = 0;
         }
     }
 }

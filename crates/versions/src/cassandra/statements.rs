@@ -59,6 +59,10 @@ impl Names {
     }
 }
 
+/// A node that was killed is asked for more than ten seconds before its peers give it up, and a table
+/// that is new has no latencies from which a node could tell that it waits for too long.
+pub(super) const ASK_ANOTHER_SOON: &str = "speculative_retry = 'MIN(99p,50ms)'";
+
 fn create_versions(table: &str) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS {table} (
@@ -70,7 +74,7 @@ fn create_versions(table: &str) -> String {
              checks text, forced text, null_rates text, failure text, table_id uuid, change_id uuid,
              next_version int static, pinned int static, catalog_epoch bigint static,
              PRIMARY KEY ((key_space, \"table\"), run_id)
-         )"
+         ) WITH {ASK_ANOTHER_SOON}"
     )
 }
 
@@ -79,7 +83,7 @@ fn create_leases(table: &str) -> String {
         "CREATE TABLE IF NOT EXISTS {table} (
              key_space text, \"table\" text, version int, lease_id uuid, expires_at timestamp,
              PRIMARY KEY ((key_space, \"table\"), version, lease_id)
-         )"
+         ) WITH {ASK_ANOTHER_SOON}"
     )
 }
 

@@ -14,7 +14,9 @@ use uuid::Uuid;
 
 use super::catalog::damaged;
 use super::row_values::BoundKey;
+use super::statements::ASK_ANOTHER_SOON;
 use super::{CassandraVersions, Shared, load};
+use crate::TableSchema;
 use crate::row::push;
 use crate::tables::{Chunk, Created, LoadOptions, Progress, Tables, Target};
 
@@ -38,7 +40,7 @@ impl Tables for CassandraVersions {
         let mark = shared.names.mark(&target.run_id);
         if shared.comment(keyspace, name).await?.is_none() {
             Box::pin(ensure_keyspace(&shared.session, keyspace, &shared.options)).await?;
-            let create = target.schema.create_cql(keyspace, name, Some(&mark));
+            let create = with_options(&target.schema).create_cql(keyspace, name, Some(&mark));
             let create = create.replacen("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1);
             Box::pin(change_schema(&shared.session, create)).await?;
         }
@@ -93,7 +95,16 @@ impl Tables for CassandraVersions {
         Ok(Some(cells))
     }
 
-    async fn drop_table(&self, table: &TableName, version_name: &str) -> Result<(), BackendError> {
+    async fn drop_table(
+        &self,
+        table: &TableName,
+        version_name: &str,
+        run_id: &str,
+    ) -> Result<(), BackendError> {
+        let comment = self.shared.comment(table.keyspace(), version_name).await?;
+        if comment.is_none_or(|(comment, _)| comment != self.shared.names.mark(run_id)) {
+            return Ok(());
+        }
         let (keyspace, name) = (quote(table.keyspace()), quote(version_name));
         let drop = format!("DROP TABLE IF EXISTS {keyspace}.{name}");
         Ok(Box::pin(change_schema(&self.shared.session, drop)).await?)
@@ -142,6 +153,16 @@ impl Shared {
     }
 }
 
+/// The schema with what every version's table has, unless it says otherwise itself.
+fn with_options(schema: &TableSchema) -> TableSchema {
+    let mut schema = schema.clone();
+    let is_set = |option: &String| option.to_ascii_lowercase().starts_with("speculative_retry");
+    if !schema.options.iter().any(is_set) {
+        schema.options.push(ASK_ANOTHER_SOON.to_owned());
+    }
+    schema
+}
+
 /// All tokens, in ranges of equal width; both ends of each are in it.
 fn ranges() -> Vec<(i64, i64)> {
     let (first, last) = (i128::from(i64::MIN), i128::from(i64::MAX));
@@ -154,6 +175,15 @@ fn ranges() -> Vec<(i64, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_schema_says_itself_stands() {
+        let plain = "CREATE TABLE t (a int PRIMARY KEY)";
+        let options = |cql: &str| with_options(&TableSchema::parse(cql).unwrap()).options;
+        assert_eq!(options(plain), [ASK_ANOTHER_SOON]);
+        let own = options(&format!("{plain} WITH Speculative_Retry = 'NEVER'"));
+        assert_eq!(own, ["Speculative_Retry = 'NEVER'"]);
+    }
 
     #[test]
     fn every_token_is_in_one_range() {

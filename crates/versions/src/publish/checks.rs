@@ -39,6 +39,8 @@ impl Default for CheckOptions {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     pub(super) read: Mark,
+    /// Whether the rest was not even read, because more was bad than may be.
+    pub(super) stopped_early: bool,
     /// Shares of nulls of the columns that have any.
     pub(super) null_rates: BTreeMap<String, f64>,
     /// Rows of the version readers have now.
@@ -56,6 +58,15 @@ pub(super) fn evaluate(facts: &Facts, options: &CheckOptions) -> Vec<CheckResult
         checks.push(CheckResult { name: name.to_owned(), ok, detail });
     };
     let allowed = options.max_bad_rows;
+    if facts.stopped_early {
+        // Of the rest nothing is known, so nothing is said.
+        check(
+            "bad_rows",
+            false,
+            format!("{bad} bad rows, {allowed} allowed: the rest was not read"),
+        );
+        return checks;
+    }
     check("bad_rows", bad <= allowed, format!("{bad} bad rows, {allowed} allowed"));
     let min = options.min_rows.max(1);
     check("min_rows", rows >= min, format!("{rows} rows, at least {min} wanted"));
@@ -114,6 +125,9 @@ mod tests {
         assert_eq!(failing(&Facts::default(), &options), ["min_rows"]);
         let bad = Facts { read: Mark { bad: 1, ..read }, ..good.clone() };
         assert_eq!(failing(&bad, &options), ["bad_rows"]);
+        let stopped =
+            Facts { stopped_early: true, read: Mark { bad: 1, ..Mark::default() }, ..bad };
+        assert_eq!(failing(&stopped, &options), ["bad_rows"]);
         let dropped = |previous| Facts { previous_rows: Some(previous), ..good.clone() };
         assert_eq!(failing(&dropped(125), &options), [""; 0]);
         assert_eq!(failing(&dropped(126), &options), ["max_drop"]);

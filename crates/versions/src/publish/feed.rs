@@ -13,7 +13,7 @@ use super::assemble::{Assembler, BadRow};
 use super::{Publish, PublishError};
 use crate::TableSchema;
 use crate::infer::Inference;
-use crate::source::{self, Event, File, Input};
+use crate::source::{self, Counted, Event, File, Input};
 use crate::tables::{Chunk, Mark};
 
 /// Records that a schema is inferred from.
@@ -41,7 +41,12 @@ pub(super) fn feed(
     let mut assembler = Assembler::new(schema, publish.mapping.clone(), skip, sample);
     let mut report = Report { path: publish.bad_rows.clone(), file: None };
     let mut failure: Option<PublishError> = None;
-    source::read(input, &*publish.storage, &publish.read, &mut |file, event| {
+    let storage = Counted::new(&*publish.storage);
+    let placed = |mut chunk: Chunk| {
+        chunk.end.bytes = storage.bytes();
+        chunk
+    };
+    source::read(input, &storage, &publish.read, &mut |file, event| {
         let taken = match assembler.take(event) {
             Ok(taken) => taken,
             Err(error) => {
@@ -60,7 +65,7 @@ pub(super) fn feed(
             }
         }
         let sent = match (assembler.chunk(), chunks) {
-            (Some(chunk), Some(chunks)) => chunks.blocking_send(chunk).is_ok(),
+            (Some(chunk), Some(chunks)) => chunks.blocking_send(placed(chunk)).is_ok(),
             _ => true,
         };
         // Whoever took them may have ended, and knows why.
@@ -72,7 +77,7 @@ pub(super) fn feed(
     report.finish()?;
     if let Some(chunks) = chunks {
         // As above.
-        drop(chunks.blocking_send(assembler.rest()));
+        drop(chunks.blocking_send(placed(assembler.rest())));
     }
     Ok(Fed {
         read: assembler.mark(),

@@ -1,21 +1,24 @@
 //! The steps of a run, in order.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::future::ready;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use helenus_model::{BackendError, Failure, Kind};
 use helenus_store::Ports;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::checks::{Facts, evaluate};
-use super::feed::{Fed, feed, infer};
-use super::{DryRun, Publish, PublishError, Published, SchemaFrom};
+use super::feed::{Fed, feed};
+use super::schema::{blocking, has_checked_columns, schema};
+use super::{DryRun, Publish, PublishError, Published};
 use crate::catalog::change::{Step, change};
 use crate::catalog::{
     self, Begin, Begun, Catalog, ChangeError, Forced, Snapshot, Status, Story, TableVersion,
 };
-use crate::source::{Input, SourceError, find};
+use crate::source::{Standard, find};
 use crate::tables::{Created, Mark, Progress, Tables, Target};
 use crate::{TableName, TableSchema};
 
@@ -24,6 +27,12 @@ const AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Chunks read ahead of the writes.
 const CHUNKS_AHEAD: usize = 4;
+
+/// The pause before a step is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Keys that are read back at once.
+const FETCHED_AT_ONCE: usize = 16;
 
 /// Publishes a data set as the next version of its table; the same run twice is one version.
 pub async fn publish<B: Catalog + Tables>(
@@ -34,7 +43,8 @@ pub async fn publish<B: Catalog + Tables>(
 ) -> Result<Published, PublishError> {
     let began = ports.clock.elapsed();
     let publish = Arc::new(publish);
-    let run = Run { backend, ports, publish: &publish, publisher: ports.random.uuid() };
+    let publisher = ports.random.uuid();
+    let run = Run { backend, ports, publish: &publish, publisher, standard: OnceLock::new() };
     let mut published = match run.begin().await? {
         Begun::Completed(row) => run.told(&row, backend.snapshot(&publish.table).await?),
         Begun::Ours(row) => Box::pin(run.carry_out(*row, progress)).await?,
@@ -59,9 +69,9 @@ pub(super) async fn dry_run<B: Catalog + Tables>(
     publish: &Publish,
 ) -> Result<DryRun, PublishError> {
     let publish = Arc::new(publish.clone());
-    let input = Arc::new(find(&publish.sources, &*publish.storage, &publish.read)?);
+    let mut input = find(&publish.sources, &*publish.storage, &publish.read)?;
     let snapshot = backend.snapshot(&publish.table).await?;
-    let schema = Arc::new(schema(&publish, &input, &snapshot).await?);
+    let schema = Arc::new(schema(&publish, &mut input, &snapshot).await?);
     let fed = {
         let (publish, schema) = (Arc::clone(&publish), Arc::clone(&schema));
         blocking(move || feed(&publish, &input, schema, 0, None)).await?
@@ -83,6 +93,8 @@ struct Run<'a, B> {
     ports: &'a Ports,
     publish: &'a Arc<Publish>,
     publisher: Uuid,
+    /// What was read of standard input to infer a schema.
+    standard: OnceLock<Standard>,
 }
 
 impl<B: Catalog + Tables> Run<'_, B> {
@@ -105,7 +117,7 @@ impl<B: Catalog + Tables> Run<'_, B> {
         if self.backend.is_taken(&publish.table).await? {
             return Err(PublishError::NameTaken { table: Box::new(publish.table.clone()) });
         }
-        let input = find(&publish.sources, &*publish.storage, &publish.read)?;
+        let mut input = find(&publish.sources, &*publish.storage, &publish.read)?;
         let source = input.describe();
         let schema = match snapshot.run(run_id) {
             Some(row) if row.story.source != source => {
@@ -114,7 +126,8 @@ impl<B: Catalog + Tables> Run<'_, B> {
             }
             Some(row) => row.story.schema.clone(),
             None => {
-                let schema = schema(publish, &Arc::new(input), &snapshot).await?;
+                let schema = schema(publish, &mut input, &snapshot).await?;
+                self.standard.get_or_init(|| input.standard);
                 schema.create_cql(publish.table.keyspace(), publish.table.table(), None)
             }
         };
@@ -152,6 +165,7 @@ impl<B: Catalog + Tables> Run<'_, B> {
         progress: &Progress,
     ) -> Result<Published, PublishError> {
         let schema = Arc::new(TableSchema::parse(&row.story.schema)?);
+        has_checked_columns(&schema, self.publish)?;
         let target = Target {
             table: self.publish.table.clone(),
             version_name: row.version_name.clone(),
@@ -162,18 +176,19 @@ impl<B: Catalog + Tables> Run<'_, B> {
             duplicates: self.publish.checks.allow_duplicates || self.publish.force,
         };
         let mut story = row.story.clone();
-        match Box::pin(self.load(&target, &mut story, progress)).await {
-            Ok(fed) => Box::pin(self.finish(&target, story, fed, progress)).await,
-            Err(error) => {
-                story.failure = Some(told(&error));
-                if !matches!(error, PublishError::Fenced { .. }) {
-                    // The first trouble is what is told of; a run that cannot even record it stays
-                    // pending, and is found by its silence.
-                    drop(self.record_failure(&story).await);
-                }
-                Err(error)
-            }
+        let done = match Box::pin(self.load(&target, &mut story, progress)).await {
+            Ok(fed) => Box::pin(self.finish(&target, &mut story, fed, progress)).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &done
+            && !matches!(error, PublishError::Fenced { .. })
+        {
+            story.failure = Some(told(error));
+            // The first trouble is what is told of; a run that cannot even record it stays pending,
+            // and is found by its silence. One that is complete after all is left as it is.
+            drop(self.record_failure(&story).await);
         }
+        done
     }
 
     /// Makes the table and fills it, while the heart beats.
@@ -193,7 +208,11 @@ impl<B: Catalog + Tables> Run<'_, B> {
         let was = story.progress_checksum;
         let durable = Mark { records: story.progress, checksum: was, ..Mark::default() };
         progress.reached(durable);
-        let input = find(&self.publish.sources, &*self.publish.storage, &self.publish.read)?;
+        let mut input = find(&self.publish.sources, &*self.publish.storage, &self.publish.read)?;
+        input.standard = self.standard.get().cloned().unwrap_or_default();
+        if let Some(bytes) = input.bytes() {
+            progress.expect(bytes);
+        }
         let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
         let (publish, schema) = (Arc::clone(self.publish), Arc::clone(&target.schema));
         let skip = durable.records;
@@ -250,22 +269,24 @@ impl<B: Catalog + Tables> Run<'_, B> {
     async fn finish(
         &self,
         target: &Target,
-        mut story: Story,
+        story: &mut Story,
         fed: Fed,
         progress: &Progress,
     ) -> Result<Published, PublishError> {
-        let snapshot = self.backend.snapshot(&target.table).await?;
+        progress.loaded();
+        let snapshot = self.snapshot().await?;
         let checks = &self.publish.checks;
         let stopped_early = fed.read.bad > checks.max_bad_rows && !self.publish.force;
         let mut facts = Facts {
             read: fed.read,
+            stopped_early,
             null_rates: fed.null_rates.clone(),
             previous_rows: snapshot.routed().map(|row| row.story.rows),
             ..Facts::default()
         };
         if !stopped_early {
             let looking = async {
-                let counted = self.backend.count(target).await?;
+                let counted = self.patiently(|| self.backend.count(target)).await?;
                 Ok::<_, PublishError>((counted, self.read_back(target, &fed.sample).await?))
             };
             // Counting a large table takes longer than a publisher may be silent.
@@ -285,21 +306,46 @@ impl<B: Catalog + Tables> Run<'_, B> {
             .extend(story.checks.iter().filter(|check| !check.ok).map(|check| check.name.clone()));
         if !vetoed.is_empty() && !self.publish.force {
             story.failure = Some(format!("vetoed by {}", vetoed.join(", ")));
-            let row = self.record_failure(&story).await?.ok_or_else(|| self.fenced())?;
-            return Ok(self.told(&row, self.backend.snapshot(&target.table).await?));
+            let row = self.record_failure(story).await?.ok_or_else(|| self.fenced())?;
+            return Ok(self.told(&row, self.snapshot().await?));
         }
         if target.data_ts > self.ports.clock.now().plus(AHEAD_MAX) {
             vetoed.push("data_ts".to_owned());
         }
         story.forced =
             (!vetoed.is_empty()).then(|| Forced { by: self.publish.who.clone(), checks: vetoed });
-        let completed = self
-            .change(|snapshot| catalog::complete(snapshot, &target.run_id, self.publisher, &story));
-        let Some(row) = completed.await? else {
+        let complete = |now: &_| catalog::complete(now, &target.run_id, self.publisher, story);
+        // A change that is asked for again finds that it has been made.
+        let Some(row) = self.patiently(|| self.change(&complete)).await? else {
             self.clean_up(target).await;
             return Err(self.fenced());
         };
-        Ok(self.told(&row, self.backend.snapshot(&target.table).await?))
+        Ok(self.told(&row, self.snapshot().await?))
+    }
+
+    async fn snapshot(&self) -> Result<Snapshot, BackendError> {
+        self.patiently(|| self.backend.snapshot(&self.publish.table)).await
+    }
+
+    /// Tries again what a node that was lost, or is overloaded, has not done: everything is loaded by
+    /// now, and must not be for nothing.
+    async fn patiently<T, E: Failure, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: impl Fn() -> W,
+    ) -> Result<T, E> {
+        let began = self.ports.clock.elapsed();
+        loop {
+            let error = match work().await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let tried = self.ports.clock.elapsed().saturating_sub(began);
+            if !error.is_retryable() || tried > self.publish.load.give_up_after {
+                return Err(error);
+            }
+            tracing::warn!(%error, "tried again");
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Reads the sample back; how many keys there were, and how many were not as written.
@@ -308,12 +354,12 @@ impl<B: Catalog + Tables> Run<'_, B> {
         target: &Target,
         sample: &[(Vec<u8>, Vec<u8>)],
     ) -> Result<(usize, usize), BackendError> {
-        let mut wrong = 0;
-        for (key, expected) in sample {
-            let found = self.backend.fetch(target, key).await?;
-            wrong += usize::from(found.as_ref() != Some(expected));
-        }
-        Ok((sample.len(), wrong))
+        let looks = stream::iter(sample).map(|(key, expected)| async move {
+            let found = self.patiently(|| self.backend.fetch(target, key)).await?;
+            Ok::<bool, BackendError>(found.as_ref() != Some(expected))
+        });
+        let wrong = looks.buffer_unordered(FETCHED_AT_ONCE).try_filter(|wrong| ready(*wrong));
+        Ok((sample.len(), wrong.try_fold(0, |count, _| ready(Ok(count + 1))).await?))
     }
 
     /// The last step was refused: if the run is gone altogether, its table must not stay.
@@ -322,7 +368,8 @@ impl<B: Catalog + Tables> Run<'_, B> {
         let row = snapshot.ok().and_then(|snapshot| snapshot.run(&target.run_id).cloned());
         if row.is_some_and(|row| row.status == Status::Deleted) {
             // If it cannot be dropped now, the next recycle finds it by its mark.
-            drop(self.backend.drop_table(&target.table, &target.version_name).await);
+            let Target { table, version_name, run_id, .. } = target;
+            drop(self.backend.drop_table(table, version_name, run_id).await);
         }
     }
 
@@ -379,40 +426,6 @@ impl<B: Catalog + Tables> Run<'_, B> {
             error => error,
         }
     }
-}
-
-/// The schema as the run asks for it.
-async fn schema(
-    publish: &Arc<Publish>,
-    input: &Arc<Input>,
-    snapshot: &Snapshot,
-) -> Result<TableSchema, PublishError> {
-    match &publish.schema {
-        SchemaFrom::Given(schema) => Ok(schema.clone()),
-        SchemaFrom::Previous => {
-            let last = snapshot.routed().or_else(|| {
-                snapshot.versions.iter().rev().find(|row| row.status == Status::Completed)
-            });
-            let no_schema = || PublishError::NoSchema { table: Box::new(publish.table.clone()) };
-            Ok(TableSchema::parse(&last.ok_or_else(no_schema)?.story.schema)?)
-        }
-        SchemaFrom::Infer { key } => {
-            if let Some(file) = input.files.iter().find(|file| file.entry.is_none()) {
-                let reason = "it is read once, so no schema can be inferred from it";
-                let path = file.path.clone();
-                return Err(SourceError::Malformed { path, reason: reason.into() }.into());
-            }
-            let (publish, input, key) = (Arc::clone(publish), Arc::clone(input), key.clone());
-            blocking(move || infer(&publish, &input, &key)).await
-        }
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, PublishError> + Send + 'static,
-) -> Result<T, PublishError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 /// The error and its causes, for the catalog.

@@ -54,7 +54,9 @@ pub(super) fn read(
                 visitor(file, Event::Record { line, fields: &fields })
             }
             Err(reason) => {
-                let text = String::from_utf8_lossy(record.as_slice()).into_owned();
+                let fields: Vec<&[u8]> = record.iter().collect();
+                let text = fields.join(&options.delimiter);
+                let text = String::from_utf8_lossy(&text).into_owned();
                 visitor(file, Event::Bad { line, reason, text })
             }
         };

@@ -31,7 +31,7 @@ pub(super) fn read(
     visitor: &mut Visitor<'_>,
 ) -> Result<ControlFlow<()>, SourceError> {
     let Some(entry) = &file.entry else {
-        return Err(SourceError::malformed(file, "Parquet cannot be read from standard input"));
+        return Err(SourceError::Standard { reason: "cannot be Parquet" });
     };
     let failed = |error: ParquetError| SourceError::malformed(file, error.to_string());
     let blob = storage.open(entry).map_err(SourceError::io(file))?;
@@ -42,7 +42,8 @@ pub(super) fn read(
     for field in schema.fields() {
         let ty = cql_type(field).ok_or_else(|| {
             let (name, ty) = (field.name(), field.data_type());
-            SourceError::malformed(file, format!("column {name} is {ty}, which has no CQL type"))
+            let column = format!("column {name} is {ty}").into();
+            SourceError::Untyped { path: file.path.clone(), column }
         })?;
         names.push(field.name().clone());
         types.push(ty);

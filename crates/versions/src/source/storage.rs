@@ -4,6 +4,7 @@ use std::io::{Error, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A place that holds files; an object store can be one.
 pub trait Storage: Send + Sync {
@@ -81,6 +82,47 @@ impl Read for BlobReader {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let count = self.blob.at.read_at(buffer, self.offset)?;
         self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+/// A storage that counts what is read from it: how far a run is.
+pub(crate) struct Counted<'a> {
+    storage: &'a dyn Storage,
+    read: Arc<AtomicU64>,
+}
+
+impl<'a> Counted<'a> {
+    pub(crate) fn new(storage: &'a dyn Storage) -> Self {
+        Counted { storage, read: Arc::default() }
+    }
+
+    /// Bytes read so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+}
+
+impl Storage for Counted<'_> {
+    fn list(&self, path: &Path) -> Result<Vec<Entry>, Error> {
+        self.storage.list(path)
+    }
+
+    fn open(&self, entry: &Entry) -> Result<Blob, Error> {
+        let Blob { bytes, at } = self.storage.open(entry)?;
+        Ok(Blob::new(bytes, Arc::new(CountedBytes { at, read: Arc::clone(&self.read) })))
+    }
+}
+
+struct CountedBytes {
+    at: Arc<dyn ReadAt>,
+    read: Arc<AtomicU64>,
+}
+
+impl ReadAt for CountedBytes {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Error> {
+        let count = self.at.read_at(buffer, offset)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }

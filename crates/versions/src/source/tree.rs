@@ -2,13 +2,15 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Compression, Entry, Format, ReadOptions, SourceError, Storage};
+use super::{Compression, Entry, Format, ReadOptions, SourceError, Standard, Storage};
 
 /// Everything a run reads, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Input {
     /// The files.
     pub files: Vec<File>,
+    /// What has been read of standard input already.
+    pub standard: Standard,
 }
 
 /// A file of a run.
@@ -44,6 +46,11 @@ impl Input {
         self.files.iter().map(|file| file.entry.as_ref().map(|entry| entry.bytes)).sum()
     }
 
+    /// Whether standard input is among it.
+    pub fn has_standard(&self) -> bool {
+        self.files.iter().any(|file| file.entry.is_none())
+    }
+
     /// What tells this input from another: names and lengths, in order.
     pub fn describe(&self) -> String {
         let describe = |file: &File| match &file.entry {
@@ -76,7 +83,15 @@ pub fn find(
     let mut input = Input::default();
     for source in sources {
         if source.as_os_str() == "-" {
+            if input.has_standard() {
+                return Err(SourceError::Standard {
+                    reason: "can be read once, and is named twice",
+                });
+            }
             let format = options.format.unwrap_or(Format::Csv);
+            if format == Format::Parquet {
+                return Err(SourceError::Standard { reason: "cannot be Parquet" });
+            }
             input.files.push(File {
                 path: source.clone(),
                 entry: None,
@@ -207,6 +222,21 @@ mod tests {
             ]
         );
         assert_eq!(input.bytes(), Some(3));
+    }
+
+    #[test]
+    fn standard_input_is_text_and_comes_once() {
+        let find = |count: usize, format| {
+            let options = ReadOptions { format, ..ReadOptions::default() };
+            find(&vec![PathBuf::from("-"); count], &LocalFiles, &options)
+        };
+        let input = find(1, None).unwrap();
+        assert!(input.has_standard() && input.bytes().is_none());
+        assert_eq!(input.describe(), "standard input");
+        let twice = find(2, None).unwrap_err().to_string();
+        assert_eq!(twice, "standard input can be read once, and is named twice");
+        let parquet = find(1, Some(Format::Parquet)).unwrap_err().to_string();
+        assert_eq!(parquet, "standard input cannot be Parquet");
     }
 
     #[test]

@@ -138,12 +138,20 @@ impl Tables for SqliteVersions {
             .await
     }
 
-    async fn drop_table(&self, table: &TableName, version_name: &str) -> Result<(), BackendError> {
-        let name = quoted(&table_name(table, version_name));
+    async fn drop_table(
+        &self,
+        table: &TableName,
+        version_name: &str,
+        run_id: &str,
+    ) -> Result<(), BackendError> {
+        let (name, mark) = (table_name(table, version_name), mark(run_id));
         self.engine
             .write(move |db| -> Result<(), BackendError> {
-                // One statement, as in `create`.
-                db.execute(&format!("DROP TABLE IF EXISTS {name}"), []).map_err(Error::from)?;
+                if definition(db, &name)?.is_some_and(|sql| sql.contains(&mark)) {
+                    // One statement, as in `create`.
+                    let drop = format!("DROP TABLE IF EXISTS {}", quoted(&name));
+                    db.execute(&drop, []).map_err(Error::from)?;
+                }
                 Ok(())
             })
             .await

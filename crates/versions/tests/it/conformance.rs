@@ -1,6 +1,7 @@
 //! The list of promises, and the backends they hold for.
 
 mod catalog;
+mod input;
 mod publishing;
 mod recycling;
 
@@ -101,6 +102,14 @@ macro_rules! conformance {
                 the_last_row_of_a_key_stands,
                 a_schema_comes_from_the_previous_version,
                 what_cannot_be_published_says_why,
+            );
+            conformance!(@promises $setup, input:
+                columns_take_fields_of_other_names,
+                too_many_nulls_veto,
+                text_in_another_encoding_is_a_bad_row,
+                a_key_that_comes_twice_vetoes,
+                a_table_that_is_not_ours_is_left_alone,
+                a_rate_leaves_nothing_out,
             );
             conformance!(@promises $setup, recycling:
                 old_versions_go_and_the_routed_one_stays,

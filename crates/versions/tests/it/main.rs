@@ -9,5 +9,7 @@
 
 mod conformance;
 #[cfg(feature = "service-tests")]
+mod faults;
+#[cfg(feature = "service-tests")]
 mod readers;
 mod sources;

@@ -8,7 +8,10 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use helenus_model::Failure;
 use helenus_versions::cassandra::{CassandraVersions, RoutedSession};
-use helenus_versions::{RecycleOptions, include, pin, recycle, rollback, unpin};
+use helenus_versions::publish::publish;
+use helenus_versions::{
+    Catalog, Progress, RecycleOptions, Status, include, pin, recycle, rollback, unpin,
+};
 use tokio::task::JoinSet;
 
 use crate::conformance::{Fixture, open_cassandra};
@@ -137,6 +140,28 @@ async fn a_view_holds_its_version() {
     drop_old(&fixture, at_once()).await;
     client.refresh().await.unwrap();
     assert_eq!(days(&client).await, day(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_of_somebody_else_outlives_the_run_that_met_it() {
+    let fixture = Box::pin(open_cassandra()).await;
+    let (keyspace, session) = (fixture.table.keyspace(), fixture.backend.session());
+    for cql in [
+        format!("CREATE TABLE {keyspace}.features_v1 (id int PRIMARY KEY)"),
+        format!("INSERT INTO {keyspace}.features_v1 (id) VALUES (7)"),
+    ] {
+        session.query_unpaged(cql, ()).await.unwrap();
+    }
+    let run = fixture.run("unlucky", 1, fixture.file(1, ROWS));
+    let met = publish(&fixture.backend, &fixture.ports, run, &Progress::default()).await;
+    assert_eq!(met.unwrap_err().code(), "name_taken");
+    fixture.day(2).await;
+    drop_old(&fixture, at_once()).await;
+    let snapshot = fixture.backend.snapshot(&fixture.table).await.unwrap();
+    assert_eq!(snapshot.run("unlucky").unwrap().status, Status::Deleted);
+    let left = format!("SELECT id FROM {keyspace}.features_v1");
+    let left = session.query_unpaged(left, ()).await.unwrap().into_rows_result().unwrap();
+    assert_eq!(left.single_row::<(i32,)>().unwrap(), (7,));
 }
 
 /// Reads as fast as it can; every read must give all rows of one version.

@@ -136,5 +136,6 @@ async fn parquet_gives_rows_and_types() {
     let progress = Progress::default();
     let run = fixture.run("nested", 2, path);
     let error = publish(&fixture.backend, &fixture.ports, run, &progress).await.unwrap_err();
+    assert_eq!(error.code(), "source_type");
     assert!(error.to_string().contains("column s is Struct"), "{error}");
 }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use super::start::Plan;
 use super::{Context, Error, Result, Service, java, maven};
 
-const LOGBACK: &str = "\
+pub(super) const LOGBACK: &str = "\
 <configuration>
   <appender name=\"STDOUT\" class=\"ch.qos.logback.core.ConsoleAppender\">
     <encoder><pattern>%date{ISO8601} %-5level [%thread] %logger{0} - %msg%n</pattern></encoder>
@@ -32,11 +32,8 @@ const LOGBACK_TOOLS: &str = "\
 ";
 
 /// Skips the waits that only matter when other nodes may be gossiping about us.
-const NO_WAITING: [&str; 3] = [
-    "-Dcassandra.skip_wait_for_gossip_to_settle=0",
-    "-Dcassandra.ring_delay_ms=0",
-    "-Dcassandra.superuser_setup_delay_ms=0",
-];
+const NO_WAITING: [&str; 2] =
+    ["-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.superuser_setup_delay_ms=0"];
 
 /// Writes the configuration and returns the command.
 pub(super) fn prepare(plan: &Plan<'_>) -> Result<Vec<OsString>> {
@@ -67,7 +64,10 @@ pub(super) fn prepare(plan: &Plan<'_>) -> Result<Vec<OsString>> {
         command.push("-XX:TieredStopAtLevel=1".into());
     }
     let directory = plan.directory.display();
+    // Whoever joins others gives up when none answers for so long: on a busy machine they are slow to.
+    let ring_delay_ms = if plan.index == 0 { 0 } else { 10_000 };
     for word in [
+        format!("-Dcassandra.ring_delay_ms={ring_delay_ms}"),
         format!("-Xmx{}", plan.spec.heap),
         format!("-javaagent:{agent}"),
         format!("-Djava.io.tmpdir={directory}/tmp"),
@@ -83,6 +83,11 @@ pub(super) fn prepare(plan: &Plan<'_>) -> Result<Vec<OsString>> {
         command.push(word.into());
     }
     Ok(command)
+}
+
+/// What a Java 17 program needs that has Cassandra's classes in it.
+pub(super) fn java_flags() -> impl Iterator<Item = &'static str> {
+    jvm::flags(Service::Cassandra)
 }
 
 /// Runs `nodetool` against the node and returns what it printed.

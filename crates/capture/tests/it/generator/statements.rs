@@ -14,13 +14,22 @@ pub(crate) struct Workload {
     keyspace: String,
     /// Whether the fickle column is there at the moment.
     has_fickle: bool,
+    /// Another table, which shares batches with this one.
+    partner: Option<Box<Workload>>,
 }
 
 impl Workload {
     pub(crate) fn new(table: Table, keyspace: &str, seed: u64) -> Self {
         let has_fickle = table.fickle.is_some();
         let random = SeededRandom::new(seed);
-        Workload { table, random, keyspace: keyspace.to_owned(), has_fickle }
+        Workload { table, random, keyspace: keyspace.to_owned(), has_fickle, partner: None }
+    }
+
+    /// Lets batches write to another table, too: to what always stands in it.
+    pub(crate) fn beside(self, partner: &Table) -> Self {
+        let mut workload = Workload::new(partner.clone(), &self.keyspace, self.random.next_u64());
+        workload.has_fickle = false;
+        Workload { partner: Some(Box::new(workload)), ..self }
     }
 
     /// The next statement.
@@ -29,7 +38,15 @@ impl Workload {
             return change;
         }
         match self.table.shape {
-            Shape::Counter => self.count(),
+            Shape::Counter => match self.below(12) {
+                0 => {
+                    let counts: Vec<String> =
+                        (0..2 + self.below(3)).map(|_| self.count()).collect();
+                    format!("BEGIN COUNTER BATCH {}; APPLY BATCH", counts.join("; "))
+                }
+                1 => self.uncount(),
+                _ => self.count(),
+            },
             Shape::Compact => self.single(false),
             Shape::Ordinary => match self.random.below(12) {
                 0 => self.batch(),
@@ -49,7 +66,7 @@ impl Workload {
 
     fn alter(&mut self) -> Option<String> {
         let fickle = self.table.fickle.clone()?;
-        if self.below(400) > 0 {
+        if self.below(150) > 0 {
             return None;
         }
         self.has_fickle = !self.has_fickle;
@@ -65,6 +82,9 @@ impl Workload {
         match self.below(20) {
             0..=8 => self.insert(rich),
             9..=14 if !self.table.regulars.is_empty() => self.update(rich),
+            15 if rich && !self.table.statics.is_empty() && self.below(3) == 0 => {
+                self.delete_statics()
+            }
             15 if rich && !self.table.regulars.is_empty() => self.delete_columns(),
             16 if !self.table.clustering.is_empty() => {
                 format!("DELETE FROM {}{} WHERE {}", self.name(), self.at(), self.partition())
@@ -160,6 +180,14 @@ impl Workload {
         format!("DELETE {what} FROM {}{} WHERE {}", self.name(), self.at(), self.row())
     }
 
+    /// Static columns and nothing else.
+    fn delete_statics(&self) -> String {
+        let count = usize::try_from(1 + self.below(2)).expect("one or two");
+        let names = self.table.statics.iter().take(count).map(|column| column.name.as_str());
+        let names = names.collect::<Vec<_>>().join(", ");
+        format!("DELETE {names} FROM {}{} WHERE {}", self.name(), self.at(), self.partition())
+    }
+
     /// A range of the first clustering column, or the rows of one of its values.
     fn delete_range(&self) -> String {
         let (first, _) = &self.table.clustering[0];
@@ -177,7 +205,12 @@ impl Workload {
 
     fn batch(&self) -> String {
         let kind = if self.below(2) == 0 { "UNLOGGED " } else { "" };
-        let statements: Vec<String> = (0..2 + self.below(4)).map(|_| self.single(true)).collect();
+        let statements: Vec<String> = (0..2 + self.below(4))
+            .map(|_| match &self.partner {
+                Some(partner) if self.below(3) == 0 => partner.single(true),
+                _ => self.single(true),
+            })
+            .collect();
         format!("BEGIN {kind}BATCH {}; APPLY BATCH", statements.join("; "))
     }
 
@@ -203,10 +236,25 @@ impl Workload {
     fn count(&self) -> String {
         let step = i64::try_from(self.below(9)).unwrap_or(0) - 4;
         let sign = if step < 0 { "-" } else { "+" };
-        let column = if self.below(2) == 0 { "n00" } else { "n01" };
+        let (column, place) = match self.below(5) {
+            0 => ("s00", self.partition()),
+            1 | 2 => ("n00", self.row()),
+            _ => ("n01", self.row()),
+        };
         let step = step.unsigned_abs();
         let set = format!("{column} = {column} {sign} {step}");
-        format!("UPDATE {} SET {set} WHERE {}", self.name(), self.row())
+        format!("UPDATE {} SET {set} WHERE {place}", self.name())
+    }
+
+    /// Deletes counters: a column, a row or a partition of them.
+    fn uncount(&self) -> String {
+        let (what, place) = match self.below(12) {
+            0 => ("n00", self.row()),
+            1 => ("s00", self.partition()),
+            2 => ("", self.partition()),
+            _ => ("", self.row()),
+        };
+        format!("DELETE {what} FROM {} WHERE {place}", self.name())
     }
 
     fn regulars(&self) -> impl Iterator<Item = &Column> {

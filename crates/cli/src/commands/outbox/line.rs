@@ -11,19 +11,34 @@ use serde_json::value::RawValue;
 
 /// A line that is not a message.
 #[derive(Debug, thiserror::Error)]
-#[error("line {line} of the input {problem}")]
+#[error("line {line} of the input {problem}{}", before(*staged))]
 pub(crate) struct InvalidLine {
     line: u64,
     problem: String,
+    /// Messages of earlier lines.
+    staged: u64,
+}
+
+fn before(staged: u64) -> String {
+    match staged {
+        0 => String::new(),
+        1 => "; the message before it is staged".to_owned(),
+        more => format!("; the {more} messages before it are staged"),
+    }
 }
 
 impl InvalidLine {
     pub(super) fn too_long(line: u64, limit: u64) -> Self {
-        InvalidLine { line, problem: format!("has more than {limit} bytes") }
+        InvalidLine { line, problem: format!("has more than {limit} bytes"), staged: 0 }
     }
 
     pub(super) fn not_text(line: u64) -> Self {
-        InvalidLine { line, problem: "is not UTF-8".to_owned() }
+        InvalidLine { line, problem: "is not UTF-8".to_owned(), staged: 0 }
+    }
+
+    /// The same after so many messages that were staged.
+    pub(super) fn after(self, staged: u64) -> Self {
+        InvalidLine { staged, ..self }
     }
 }
 
@@ -36,9 +51,20 @@ impl Failure for InvalidLine {
         "invalid"
     }
 
+    /// Of this line and those behind it; the message says how many before it are staged.
+    fn applied(&self) -> Option<bool> {
+        Some(self.staged > 0)
+    }
+
+    fn details(&self) -> serde_json::Map<String, serde_json::Value> {
+        [("line".to_owned(), self.line.into()), ("staged".to_owned(), self.staged.into())]
+            .into_iter()
+            .collect()
+    }
+
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let shape = "write each message as {\"channel_id\": \"orders\", \"message_type\": \
-                     \"order.placed\", \"payload\": {…}} on a line; lines before it are staged";
+                     \"order.placed\", \"payload\": {…}} on a line";
         Some(shape.into())
     }
 }
@@ -65,7 +91,7 @@ struct Line {
 
 /// The message on line number `line`.
 pub(super) fn message(text: &str, line: u64, ports: &Ports) -> Result<Message, InvalidLine> {
-    let wrong = |problem: String| InvalidLine { line, problem };
+    let wrong = |problem: String| InvalidLine { line, problem, staged: 0 };
     let read: Line =
         serde_json::from_str(text).map_err(|error| wrong(format!("is not a message: {error}")))?;
     let (usual, bytes) = match (read.payload, read.payload_base64) {

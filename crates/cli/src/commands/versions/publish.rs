@@ -1,22 +1,16 @@
 //! `helenus versions publish`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use helenus::versions::{
     CheckOptions, CheckResult, LoadOptions, MappingOptions, Progress, Publish, Published,
-    ReadOptions, RecycleOptions, SchemaFrom, Status, TableSchema,
+    ReadOptions, RecycleOptions, SchemaFrom, Status, TableName, TableSchema,
 };
 use helenus::{Ports, Versions as Store};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::PublishArguments;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
-
-/// How often progress is drawn.
-const DRAWN_PER_SECOND: u64 = 5;
-const DRAW: Duration = Duration::from_millis(1_000 / DRAWN_PER_SECOND);
 
 pub(super) async fn run(
     store: &Store,
@@ -32,30 +26,27 @@ pub(super) async fn run(
         checks(&dry.checks, output);
         return Ok(outcome(&dry.checks));
     }
+    if let Some(run_id) = &arguments.resume
+        && store.snapshot(&run.table).await?.run(run_id).is_none()
+    {
+        output.line(format!("there is no run {run_id} yet: it begins now"));
+    }
     let progress = Progress::default();
-    let bar =
-        if output.draws_progress() { ProgressBar::no_length() } else { ProgressBar::hidden() };
-    let style = "{spinner} {msg} rows, {elapsed}";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_spinner()));
-    let drawing = async {
-        let mut before = 0;
-        loop {
-            tokio::time::sleep(DRAW).await;
-            let written = progress.written();
-            let rate = written.saturating_sub(before) * DRAWN_PER_SECOND;
-            before = written;
-            bar.set_message(format!("{written} ({rate}/s)"));
-        }
-    };
     let (run_id, table, keep) = (run.run_id.clone(), run.table.clone(), arguments.keep);
+    let ports = Ports::system();
     let published = tokio::select! {
         published = store.publish(run, &progress) => published,
-        () = drawing => return Ok(Outcome::Done),
+        never = super::progress::follow(&progress, &ports, output) => match never {},
     };
-    bar.finish_and_clear();
-    let published = published.inspect_err(|_| {
-        output.line(format!("to resume, run the same with --resume {run_id}"));
-    })?;
+    let published = match published {
+        Ok(published) => published,
+        Err(error) => {
+            if can_resume(store, &table, &run_id).await {
+                output.line(format!("to resume, run the same with --resume {run_id}"));
+            }
+            return Err(error.into());
+        }
+    };
     if keep > 0 && published.status == Status::Completed {
         // What was marked before is drained by now; what is marked now goes the next time.
         let options = RecycleOptions { keep, wait: false, ..RecycleOptions::default() };
@@ -67,6 +58,13 @@ pub(super) async fn run(
     told(&published, &progress, arguments, output);
     let vetoed = published.status != Status::Completed;
     Ok(if vetoed { Outcome::ChecksFailed } else { Outcome::Done })
+}
+
+/// Whether the run got so far that there is something to go on with.
+async fn can_resume(store: &Store, table: &TableName, run_id: &str) -> bool {
+    let snapshot = store.snapshot(table).await;
+    let row = snapshot.ok().and_then(|snapshot| snapshot.run(run_id).cloned());
+    row.is_some_and(|row| row.status == Status::Pending)
 }
 
 fn told(published: &Published, progress: &Progress, arguments: &PublishArguments, output: &Output) {
@@ -93,6 +91,16 @@ fn told(published: &Published, progress: &Progress, arguments: &PublishArguments
     output.line(format!("{} is {}{routed}", published.version_name, published.status));
     if let Some(note) = &published.note {
         output.line(note);
+    }
+    let vetoes = published.checks.iter().filter(|check| !check.ok);
+    let vetoes: Vec<&str> = vetoes.map(|check| check.name.as_str()).collect();
+    if published.status == Status::Completed && !vetoes.is_empty() {
+        output.line(format!("forced over {}, which is recorded", vetoes.join(", ")));
+    }
+    if published.status != Status::Completed {
+        output.line(
+            "publish what is mended as a new run, or the same with --force; this one is recycled",
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! Versions as the command prints them: the catalog's columns under their own names.
 
-use helenus::versions::{ChangeError, Snapshot, TableName, TableVersion};
+use helenus::versions::{ChangeError, CheckResult, Snapshot, Story, TableName, TableVersion};
 use serde_json::{Value, json};
 
 use crate::exit::Failed;
@@ -27,6 +27,10 @@ pub(super) fn list(table: &TableName, snapshot: &Snapshot, output: &Output) {
             row.run_id.clone(),
         ]
     };
+    if snapshot.versions.is_empty() {
+        output.line(format!("{table} has no versions"));
+        return;
+    }
     let lines = snapshot.versions.iter().map(line).collect();
     output.table(["version", "status", "", "data_ts", "rows", "run"], lines);
 }
@@ -53,10 +57,33 @@ pub(super) fn one(
         shown.insert("deleting_ts".to_owned(), json!(row.deleting_ts));
     }
     output.document(&shown);
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let rows = shown.as_object().into_iter().flatten();
-    output.table(["", ""], rows.map(|(name, value)| [name.clone(), plain(value)]).collect());
+    let rows = rows.filter(|(name, value)| !value.is_null() && !TOLD.contains(&name.as_str()));
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut rows: Vec<[String; 2]> =
+        rows.map(|(name, value)| [name.clone(), plain(value)]).collect();
+    rows.extend(told(&row.story));
+    output.table(["", ""], rows);
     Ok(())
+}
+
+/// What is told in words, not as JSON.
+const TOLD: [&str; 3] = ["checks", "forced", "null_rates"];
+
+fn told(story: &Story) -> Vec<[String; 2]> {
+    let mut rows = Vec::new();
+    for (column, share) in &story.null_rates {
+        rows.push(["nulls".to_owned(), format!("{:.1} % of {column}", share * 100.0)]);
+    }
+    for CheckResult { name, ok, detail } in &story.checks {
+        let word = if *ok { "ok" } else { "VETO" };
+        rows.push(["check".to_owned(), format!("{name} {word}: {detail}")]);
+    }
+    if let Some(forced) = &story.forced {
+        let over = forced.checks.join(", ");
+        rows.push(["forced".to_owned(), format!("by {} over {over}", forced.by)]);
+    }
+    rows
 }
 
 fn brief(table: &TableName, snapshot: &Snapshot, row: &TableVersion) -> Value {

@@ -140,7 +140,7 @@ fn a_password_is_read_from_its_file() {
 
 /// The options that `text` under `[store]` gives.
 fn options(text: &str) -> StoreOptions {
-    parse_with(&format!("[store]\n{text}"), &[]).unwrap().store.options()
+    parse_with(&format!("[store]\n{text}"), &[]).unwrap().store_options()
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn the_environment_reaches_a_section_of_a_section() {
         ("HELENUS_STORE__APPEND_BYTES_MAX", "64KiB"),
     ];
     let text = "[store.cassandra]\nlocal_dc = \"dc1\"\nprefix = \"shop_\"";
-    let options = parse_with(text, &variables).unwrap().store.options();
+    let options = parse_with(text, &variables).unwrap().store_options();
     let centres = BTreeMap::from([("dc1".to_owned(), 3), ("dc2".to_owned(), 2)]);
     assert_eq!(options.cassandra.replication, Replication::PerDataCentre(centres));
     assert_eq!(options.cassandra.local_dc.as_deref(), Some("dc2"));
@@ -217,4 +217,59 @@ fn a_wrong_value_of_a_cluster_is_refused_with_what_it_should_be() {
     assert!(error.contains("write [store.cassandra] and its keys below"), "{error}");
     let error = refused("[store.casandra]\nprefix = \"x\"", &[]);
     assert!(error.ends_with("did you mean store.cassandra?"), "{error}");
+}
+
+#[test]
+fn every_key_of_outbox_and_inbox_takes_effect() {
+    let options = |text: &str| parse_with(text, &[]).unwrap().store_options();
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    assert_eq!(options("").shards, None);
+    assert_eq!(options("[outbox]\nshards = 8").shards, Some(8));
+    assert_eq!(options("[outbox]\nbucket_ttl = \"2d\"").cassandra.bucket_ttl, hours(48));
+    let look_back = options("[outbox]\nbucket_look_back = \"3h\"").cassandra.bucket_look_back;
+    assert_eq!(look_back, hours(3));
+    assert_eq!(options("[inbox]\nreceipt_ttl = \"60d\"").cassandra.receipt_ttl, hours(60 * 24));
+    let config = parse_with("[inbox]\ntopics = [\"a\", \"b\"]", &[]).unwrap();
+    assert_eq!(config.inbox.topics, ["a", "b"]);
+    let variables = [
+        ("HELENUS_INBOX__TOPICS", "a, b"),
+        ("HELENUS_OUTBOX__SHARDS", "32"),
+        ("HELENUS_SERVE__SWEEPER", "false"),
+    ];
+    let config = parse_with("", &variables).unwrap();
+    assert_eq!((config.inbox.topics.len(), config.store_options().shards), (2, Some(32)));
+    assert!(!config.serve.sweeper && config.serve.relay);
+    for (text, words) in [
+        ("shards = 0", "outbox.shards: '0' is not a number of at least 1"),
+        ("shards = 1025", "1025 are more than 1024 shards"),
+        ("bucket_look_back = \"25h\"", "must not be longer than outbox.bucket_ttl"),
+    ] {
+        let error = refused(&format!("[outbox]\n{text}"), &[]);
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn the_effective_configuration_has_every_key_and_no_secret() {
+    let text = "[relay]\nlanes = 2\n[store]\npassword = { file = \"a\" }\n\
+                [broker]\nurl = \"kafka://host\"\n";
+    let variables = [
+        ("HELENUS_BROKER__URL", "kafka://ann:hush@host"),
+        ("HELENUS_BROKER__SETTINGS", "sasl.password=hush,client.rack=r1"),
+        ("HELENUS_METADATA__PASSWORD", "hush"),
+        ("HELENUS_AUTH__TOKENS", "viewer hush-hush-hush-hush"),
+        ("HELENUS_CAPTURE__MASK_SALT", "hush"),
+    ];
+    let shown = parse_with(text, &variables).unwrap().shown();
+    assert!(!shown.to_string().contains("hush"), "{shown}");
+    assert_eq!((&shown["relay"]["lanes"], &shown["relay"]["batch"]), (&2.into(), &500.into()));
+    assert_eq!(shown["store"]["password"]["file"], "a");
+    assert_eq!(shown["broker"]["url"], "kafka://ann:***@host:9092");
+    assert_eq!(shown["broker"]["settings"]["client.rack"], "***");
+    let untouched = Config::default().shown();
+    assert_eq!(untouched["serve"]["listen"], "127.0.0.1:8642");
+    for name in ["outbox.keep_done", "inbox.receipt_ttl", "store.cassandra.prefix", "log.level"] {
+        let path = format!("/{}", name.replace('.', "/"));
+        assert!(untouched.pointer(&path).is_some(), "{name}: {untouched}");
+    }
 }

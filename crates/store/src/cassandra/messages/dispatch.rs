@@ -50,10 +50,7 @@ impl Dispatch for CassandraStore {
 
     async fn watermark(&self, shard: u16, now: Timestamp) -> Result<Timestamp, Error> {
         let messages = self.messages().await?;
-        let known = match messages.memory.watermark(shard) {
-            Some(known) => Some(known),
-            None => watermark::stored(messages, shard).await?,
-        };
+        let known = watermark::known(messages, shard).await?;
         Ok(known.unwrap_or(Timestamp::EPOCH).min(now))
     }
 

@@ -312,17 +312,20 @@ pub(super) async fn release_hold(
     write(&messages.session, "release a key", &messages.statements.release, values).await
 }
 
-/// How many rows a shard's index has, and when the first of them is due.
+/// How many rows a shard's index has from its watermark on, and when the first of them is due. What was
+/// settled before that is not walked over.
 pub(super) async fn count(
     messages: &Messages,
     shard: u16,
     now: Timestamp,
 ) -> Result<(u64, Option<Timestamp>), Error> {
+    let start = watermark::known(messages, shard).await?.unwrap_or(Timestamp::EPOCH);
     let damaged = |error: &dyn std::fmt::Display| Error::corrupt(error.to_string());
     let statement = &messages.statements.count;
-    let rows = conditional::select(&messages.session, statement, (i32::from(shard),)).await?;
+    let values = (i32::from(shard), time(start));
+    let rows = conditional::select(&messages.session, statement, values).await?;
     let (count,) = rows.single_row::<(i64,)>().map_err(|error| damaged(&error))?;
-    let mut rows = candidates(messages, shard, Timestamp::EPOCH, now).await?;
+    let mut rows = candidates(messages, shard, start, now).await?;
     let first = match rows.next().await {
         Some(row) => Some(from_time(row.map_err(row_error)?.eligible_at_utc)),
         None => None,

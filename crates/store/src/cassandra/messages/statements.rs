@@ -41,7 +41,7 @@ pub(in crate::cassandra) struct Statements {
     pub(in crate::cassandra) candidates: PreparedStatement,
     /// `shard_id, from, before`: the first row's time.
     pub(in crate::cassandra) first: PreparedStatement,
-    /// `shard_id`: how many rows there are of it.
+    /// `shard_id, from`: how many rows there are of it.
     pub(in crate::cassandra) count: PreparedStatement,
     /// `shard_id`: [`super::rows::Hold`].
     pub(in crate::cassandra) holds: PreparedStatement,
@@ -141,7 +141,10 @@ impl Statements {
                  WHERE shard_id = ? AND eligible_at_utc >= ? AND eligible_at_utc < ? LIMIT 1"
             ))
             .await?,
-            count: plain(format!("SELECT count(*) FROM {pending} WHERE shard_id = ?")).await?,
+            count: plain(format!(
+                "SELECT count(*) FROM {pending} WHERE shard_id = ? AND eligible_at_utc >= ?"
+            ))
+            .await?,
             holds: plain(format!(
                 "SELECT ordering_key, staged_seq, message_id, until_utc,
                      WRITETIME(message_id) AS id_written

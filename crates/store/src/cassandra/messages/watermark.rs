@@ -88,8 +88,16 @@ pub(super) async fn advance(
     write(&messages.session, "store a watermark", statement, values).await
 }
 
+/// The watermark of a shard: as this process knows it, else as it was last stored.
+pub(super) async fn known(messages: &Messages, shard: u16) -> Result<Option<Timestamp>, Error> {
+    match messages.memory.watermark(shard) {
+        Some(known) => Ok(Some(known)),
+        None => stored(messages, shard).await,
+    }
+}
+
 /// The watermark of a shard as it was last stored, by whichever process.
-pub(super) async fn stored(messages: &Messages, shard: u16) -> Result<Option<Timestamp>, Error> {
+async fn stored(messages: &Messages, shard: u16) -> Result<Option<Timestamp>, Error> {
     let statement = &messages.statements.watermark;
     let rows = select(&messages.session, statement, (i32::from(shard),)).await?;
     let row = rows.maybe_first_row::<(Option<CqlTimestamp>,)>();

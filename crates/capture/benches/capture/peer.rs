@@ -1,0 +1,85 @@
+//! The same segments through the Debezium connector.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use helenus_testkit::services::{Debezium, Registry};
+
+use crate::Result;
+use crate::agent::{Cost, Running, until, usage};
+use crate::load::{Saved, TABLE, copy};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) async fn compare(saved: &Saved, ours: &Cost) -> Result<()> {
+    let kafka = Registry::new().kafka()?.to_string();
+    let idle = start_alone(saved, &kafka).await?;
+    let directory = saved.dir.path().join("debezium");
+    let cdc_raw = directory.join("cdc_raw");
+    copy(&saved.folder, &cdc_raw)?;
+    let prefix = format!("{}.dbz", saved.prefix);
+    let started = Instant::now();
+    let (mut connector, _) = start(saved, &directory, &cdc_raw, &kafka, &prefix)?;
+    let topic = format!("{prefix}.{TABLE}");
+    let used = until(&kafka, &topic, saved.rows, &mut connector.0).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    let rows = saved.rows as f64;
+    let cpu_seconds = (used.cpu_seconds - idle).max(f64::EPSILON);
+    println!(
+        "Debezium {}, the same segments: {:.1} thousand events/s, {:.1} thousand per CPU second \
+         ({:.1} s, after the {idle:.1} s that an empty start takes); {:.0} MiB at most",
+        helenus_testkit::services::versions::DEBEZIUM,
+        rows / seconds / 1e3,
+        rows / cpu_seconds / 1e3,
+        cpu_seconds,
+        used.peak_mib,
+    );
+    println!(
+        "events per CPU second, ours over Debezium's: {:.1} times (goal: 20)",
+        cpu_seconds / ours.cpu_seconds
+    );
+    Ok(())
+}
+
+fn start(
+    saved: &Saved,
+    directory: &Path,
+    cdc_raw: &Path,
+    kafka: &str,
+    prefix: &str,
+) -> Result<(Running, u16)> {
+    std::fs::create_dir_all(cdc_raw)?;
+    let (directory, cdc_raw) = (std::path::absolute(directory)?, std::path::absolute(cdc_raw)?);
+    let connector = Debezium {
+        directory: &directory,
+        node: saved.node.dir(),
+        cql: saved.node.endpoint(),
+        cdc_raw: &cdc_raw,
+        kafka,
+        prefix,
+    };
+    let (child, port) = connector.start()?;
+    Ok((Running(child), port))
+}
+
+/// Processor seconds until a connector without segments is ready.
+async fn start_alone(saved: &Saved, kafka: &str) -> Result<f64> {
+    let directory = saved.dir.path().join("debezium-idle");
+    let cdc_raw = directory.join("cdc_raw");
+    let prefix = format!("{}.idle", saved.prefix);
+    let (mut connector, port) = start(saved, &directory, &cdc_raw, kafka, &prefix)?;
+    let begun = Instant::now();
+    loop {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok(usage(connector.0.id())?.cpu_seconds);
+        }
+        let ended = connector.0.try_wait()?;
+        if ended.is_some() || begun.elapsed() > PATIENCE {
+            let log = std::fs::read_to_string(directory.join("log"))?;
+            let tail: Vec<&str> = log.lines().rev().take(20).collect();
+            return Err(format!("the connector does not start: {tail:#?}").into());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

@@ -1,0 +1,98 @@
+//! Where an agent's records go: topics are made when they are first needed, and what concerns a whole
+//! table goes to all of its partitions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use helenus_broker::contract::{Broker, Error, NewRecord};
+use helenus_broker::partition::of_key;
+
+use crate::options::Options;
+
+/// The broker, and what is known of its topics.
+#[derive(Debug)]
+pub(crate) struct Outlet<B> {
+    pub(crate) broker: B,
+    options: Arc<Options>,
+    /// Partitions by topic.
+    topics: HashMap<String, u32>,
+}
+
+impl<B: Broker> Outlet<B> {
+    pub(crate) fn new(broker: B, options: Arc<Options>) -> Self {
+        Outlet { broker, options, topics: HashMap::new() }
+    }
+
+    /// Looks at topics again before it uses them.
+    pub(crate) fn forget(&mut self) {
+        self.topics.clear();
+    }
+
+    /// Publishes; what has no key is for everybody who reads a part of the topic.
+    pub(crate) async fn publish(&mut self, records: &[NewRecord]) -> Result<(), Error> {
+        let mut sent = Vec::with_capacity(records.len());
+        for record in records {
+            let partitions = match self.topics.get(&record.topic) {
+                Some(partitions) => *partitions,
+                None => self.make_topic(&record.topic).await?,
+            };
+            match record.key {
+                Some(_) => sent.push(record.clone()),
+                None => {
+                    let copy = |key| NewRecord { key: Some(key), ..record.clone() };
+                    sent.extend(one_key_a_partition(partitions).into_iter().map(copy));
+                }
+            }
+        }
+        self.broker.publish(sent).await.map(drop)
+    }
+
+    /// Makes a topic. One that is there keeps the partitions it was made with.
+    async fn make_topic(&mut self, topic: &str) -> Result<u32, Error> {
+        let is_hints = self.options.hints.iter().any(|outbox| outbox.topic == topic);
+        let wanted = if is_hints { 1 } else { self.options.partitions };
+        let made = if is_hints {
+            self.broker.create_compacted_topic(topic, wanted).await
+        } else {
+            self.broker.create_topic(topic, wanted).await
+        };
+        let partitions = match made {
+            Ok(()) => wanted,
+            Err(error @ Error::InvalidTopic { .. }) => {
+                let topics = self.broker.topics().await?;
+                let found = topics.iter().find(|known| known.name == topic);
+                found.map(|known| known.partitions).ok_or(error)?
+            }
+            Err(error) => return Err(error),
+        };
+        self.topics.insert(topic.to_owned(), partitions);
+        Ok(partitions)
+    }
+}
+
+/// For each partition a key that leads to it: the smallest number that does, in decimal digits.
+fn one_key_a_partition(partitions: u32) -> Vec<Vec<u8>> {
+    let mut keys: HashMap<u32, Vec<u8>> = HashMap::new();
+    let mut numbers = 0u64..;
+    while keys.len() < partitions as usize
+        && let Some(number) = numbers.next()
+    {
+        let key = number.to_string().into_bytes();
+        keys.entry(of_key(&key, partitions)).or_insert(key);
+    }
+    (0..partitions).filter_map(|partition| keys.remove(&partition)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_partition_has_its_key() {
+        for partitions in [1, 2, 7, 64, 1_000] {
+            let keys = one_key_a_partition(partitions);
+            let places: Vec<u32> = keys.iter().map(|key| of_key(key, partitions)).collect();
+            assert_eq!(places, (0..partitions).collect::<Vec<_>>());
+        }
+    }
+}
