@@ -74,16 +74,19 @@ impl Scene {
     /// Has `trial` cut some work off at every step, before it and after it, until it says that there
     /// was no such step; there are `least` of them at least.
     async fn at_every_step(&self, least: u32, mut trial: impl AsyncFnMut(Cut) -> bool) {
-        let mut steps = 0;
-        for mode in [Mode::DropRequests, Mode::DropAnswers] {
-            let mut step = 0;
-            while trial(Cut { mode, step }).await {
-                step += 1;
-                assert!(step < STEPS_MAX, "no work has so many steps");
-            }
-            steps += step;
-        }
+        let mut steps = self.by_every_step(Mode::DropRequests, &mut trial).await;
+        steps += self.by_every_step(Mode::DropAnswers, &mut trial).await;
         assert!(steps >= least, "{steps} steps, where there are {least} at least");
+    }
+
+    /// The same one way; how many steps there were.
+    async fn by_every_step(&self, mode: Mode, mut trial: impl AsyncFnMut(Cut) -> bool) -> u32 {
+        let mut step = 0;
+        while trial(Cut { mode, step }).await {
+            step += 1;
+            assert!(step < STEPS_MAX, "no work has so many steps");
+        }
+        step
     }
 
     /// Runs `work` cut off at a step; false if it has no such step. Whatever it was waiting for when
