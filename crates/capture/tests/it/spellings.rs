@@ -1,7 +1,9 @@
-//! Clustering values that are equal without being the same: 1.0 and 1.00 name one row. Which of them a
-//! node prints, in a memtable and once it has flushed.
+//! Where a node's answer depends on its flushes and compactions, of which a log says nothing: how a
+//! clustering value is spelled that has several spellings (1.0 and 1.00 name one row), and whether an
+//! expired cell still loses to the one it lost to.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Spec};
@@ -23,7 +25,7 @@ async fn row(session: &Session, partition: i32) -> (String, i32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn equal_decimals_are_one_row_and_flushes_decide_how_it_is_spelled() {
+async fn flushes_and_compactions_decide_what_a_node_shows() {
     let _alone = serial().unwrap();
     let spec = Spec::cassandra().name("spellings").heap("512M").quick_compiler();
     let node = Instance::start(spec).unwrap();
@@ -32,25 +34,31 @@ async fn equal_decimals_are_one_row_and_flushes_decide_how_it_is_spelled() {
     for statement in [
         "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
         "CREATE TABLE ks.t (p int, c decimal, v int, PRIMARY KEY (p, c)) WITH cdc = true",
+        "CREATE TABLE ks.ties (p int PRIMARY KEY, v int) WITH cdc = true",
     ] {
         session.query_unpaged(statement, ()).await.unwrap();
     }
+    equal_decimals_are_one_row(&node, &session).await;
+    what_expired_wins_ties_once_it_is_compacted(&node, &session).await;
+}
+
+async fn equal_decimals_are_one_row(node: &Instance, session: &Session) {
     // In a memtable the first spelling stays, and a flush of it alone keeps it.
     for (value, spelling) in (0..).zip(INSERTS) {
-        insert(&session, 0, spelling, value).await;
-        assert_eq!(row(&session, 0).await, (INSERTS[0].to_owned(), value));
+        insert(session, 0, spelling, value).await;
+        assert_eq!(row(session, 0).await, (INSERTS[0].to_owned(), value));
     }
     node.nodetool(&["flush"]).unwrap();
-    assert_eq!(row(&session, 0).await, (INSERTS[0].to_owned(), 2));
+    assert_eq!(row(session, 0).await, (INSERTS[0].to_owned(), 2));
     // In several places it is still one row with the last value, and no spelling is the node's own.
     let mut seen = BTreeSet::new();
     for (value, spelling) in (0..).zip(INSERTS) {
-        insert(&session, 1, spelling, value).await;
+        insert(session, 1, spelling, value).await;
         for flushes in [false, true] {
             if flushes {
                 node.nodetool(&["flush"]).unwrap();
             }
-            let (shown, last) = row(&session, 1).await;
+            let (shown, last) = row(session, 1).await;
             assert_eq!(last, value);
             assert!(INSERTS.contains(&shown.as_str()), "{shown}");
             seen.insert(shown);
@@ -58,5 +66,32 @@ async fn equal_decimals_are_one_row_and_flushes_decide_how_it_is_spelled() {
     }
     assert!(seen.len() > 1, "flushes decide what is shown: {seen:?}");
     node.nodetool(&["compact", "ks"]).unwrap();
-    assert_eq!(row(&session, 1).await.1, 2);
+    assert_eq!(row(session, 1).await.1, 2);
+}
+
+/// Of two cells of one write time the one that expires later wins, unless the other was a tombstone by
+/// then; and that is what a compaction makes of an expired cell.
+async fn what_expired_wins_ties_once_it_is_compacted(node: &Instance, session: &Session) {
+    let write = async |partition: i32, value: i32, ttl: u32| {
+        let statement = format!(
+            "INSERT INTO ks.ties (p, v) VALUES ({partition}, {value}) USING TIMESTAMP 7 AND TTL {ttl}"
+        );
+        session.query_unpaged(statement, ()).await.unwrap();
+    };
+    let value = async |partition: i32| -> Option<i32> {
+        let query = format!("SELECT v FROM ks.ties WHERE p = {partition}");
+        let rows = session.query_unpaged(query, ()).await.unwrap().into_rows_result().unwrap();
+        rows.maybe_first_row::<(Option<i32>,)>().unwrap().and_then(|(value,)| value)
+    };
+    write(0, 1, 1).await;
+    write(1, 1, 1).await;
+    // It expires on a second's edge; what awaits it is the node's own clock.
+    while value(0).await.is_some() || value(1).await.is_some() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    write(0, 2, 1_000_000).await;
+    node.nodetool(&["flush"]).unwrap();
+    node.nodetool(&["compact", "ks", "ties"]).unwrap();
+    write(1, 2, 1_000_000).await;
+    assert_eq!((value(0).await, value(1).await), (Some(2), None));
 }
