@@ -8,7 +8,7 @@ use helenus_cql::reconcile::TableState;
 use helenus_cql::update::Seconds;
 use proptest::prelude::*;
 
-use crate::fixtures::{CATALOG, PLAIN, SEGMENTS, payloads};
+use crate::fixtures::{CATALOG, PLAIN, SEGMENTS, index_of, payloads};
 
 const COMPLETE: Options = Options { section_bytes_max: 16 << 20, until: None, complete: true };
 
@@ -79,7 +79,11 @@ proptest! {
         variant in 0usize..SEGMENTS.len(),
         flips in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..4),
     ) {
-        let (_, original) = SEGMENTS[variant];
+        let (name, original) = SEGMENTS[variant];
+        // Behind what was durable may be records that no marker leads to yet; of a compressed
+        // segment the index counts the bytes before they were compressed.
+        let durable = usize::try_from(index_of(name)).expect("a place in the file");
+        let original = original.get(..durable).unwrap_or(original);
         let mut bytes = original.to_vec();
         for (place, bit) in &flips {
             let place = place.index(bytes.len());
