@@ -8,6 +8,7 @@
 mod error;
 mod publisher;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
@@ -165,6 +166,10 @@ pub struct Refusal {
     pub error: Error,
 }
 
+/// Names and values in their order; a name may come more than once. Most names are the same for every
+/// record, and need no memory of their own.
+pub type Headers = Vec<(Cow<'static, str>, Vec<u8>)>;
+
 /// A record to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecord {
@@ -172,8 +177,8 @@ pub struct NewRecord {
     pub topic: String,
     /// Decides the partition; the records without one go to the first.
     pub key: Option<Vec<u8>>,
-    /// Names and values in their order; a name may come more than once.
-    pub headers: Vec<(String, Vec<u8>)>,
+    /// What is said beside the body.
+    pub headers: Headers,
     /// The body.
     pub payload: Vec<u8>,
     /// When what it tells of happened.
@@ -188,7 +193,7 @@ pub struct Record {
     /// Its key.
     pub key: Option<Vec<u8>>,
     /// Its headers.
-    pub headers: Vec<(String, Vec<u8>)>,
+    pub headers: Headers,
     /// Its body.
     pub payload: Vec<u8>,
     /// Its time.

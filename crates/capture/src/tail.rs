@@ -274,8 +274,10 @@ impl Tail {
         };
         let mut records = section.records().starting_at(offset);
         let mut at = offset;
+        let mut size = bytes(&batch.records);
         let full = loop {
-            if batch.records.len() >= BATCH_RECORDS_MAX || bytes(batch) >= BATCH_BYTES {
+            let before = batch.records.len();
+            if before >= BATCH_RECORDS_MAX || size >= BATCH_BYTES {
                 break true;
             }
             match records.next() {
@@ -286,6 +288,7 @@ impl Tail {
                 Some(Ok(record)) => {
                     let Err(damage) = self.take(&record, now, batch) else {
                         at = records.offset();
+                        size += batch.records.get(before..).map_or(0, bytes);
                         *give_up = false;
                         continue;
                     };
@@ -368,8 +371,8 @@ impl Tail {
                 topic: topic.clone(),
                 key: Some(self.record_key(table, event.key)),
                 headers: vec![
-                    ("event_id".to_owned(), event.event_id.to_string().into_bytes()),
-                    ("content-type".to_owned(), self.options.policy.content_type().into()),
+                    ("event_id".into(), event.event_id.to_string().into_bytes()),
+                    ("content-type".into(), self.options.policy.content_type().into()),
                 ],
                 payload: self.options.policy.encode(event),
                 timestamp: written_at(event.timestamp().0, now),
@@ -494,8 +497,8 @@ fn is_watched(table: &Table) -> bool {
     &*table.keyspace == "system_schema" || (&*table.keyspace == "system" && &*table.name == "local")
 }
 
-fn bytes(batch: &Batch) -> usize {
-    batch.records.iter().map(|record| record.payload.len()).sum()
+fn bytes(records: &[NewRecord]) -> usize {
+    records.iter().map(|record| record.payload.len()).sum()
 }
 
 fn announcement(topic: String, payload: Vec<u8>, timestamp: Timestamp) -> NewRecord {

@@ -149,19 +149,28 @@ fn quoted(text: &str, out: &mut String) {
 }
 
 fn escape(text: &str, out: &mut String) {
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\u{c}' => out.push_str("\\f"),
-            '\r' => out.push_str("\\r"),
-            control if control < ' ' => out.push_str(&format!("\\u{:04X}", u32::from(control))),
-            other => out.push(other),
+    let mut rest = text;
+    // Most texts have nothing to escape and go over in one piece.
+    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+        let (plain, special) = rest.split_at(at);
+        out.push_str(plain);
+        let mut special = special.chars();
+        match special.next() {
+            Some('"') => out.push_str("\\\""),
+            Some('\\') => out.push_str("\\\\"),
+            Some('\u{8}') => out.push_str("\\b"),
+            Some('\t') => out.push_str("\\t"),
+            Some('\n') => out.push_str("\\n"),
+            Some('\u{c}') => out.push_str("\\f"),
+            Some('\r') => out.push_str("\\r"),
+            control => {
+                let code = control.map_or(0, u32::from);
+                out.push_str(&format!("\\u{code:04X}"));
+            }
         }
+        rest = special.as_str();
     }
+    out.push_str(rest);
 }
 
 fn inet(address: IpAddr) -> String {

@@ -21,22 +21,24 @@ pub(crate) fn key(message: &Message) -> &str {
 /// for Kafka names them where that has a name.
 pub fn record(message: &Message, options: &Options) -> NewRecord {
     let text = |text: &str| text.as_bytes().to_vec();
-    let mut headers = vec![
-        ("ce_specversion".to_owned(), text("1.0")),
-        ("ce_id".to_owned(), text(message.message_id.as_str())),
-        ("ce_type".to_owned(), text(&message.message_type)),
-        ("ce_source".to_owned(), text(&format!("helenus/{}", message.channel_id))),
-        ("ce_time".to_owned(), text(&message.occurred_at.to_string())),
-        ("content-type".to_owned(), text(&message.payload.content_type)),
-    ];
+    // Eight of the relay's and some of the message's: the list is made once.
+    let mut headers = Vec::with_capacity(8 + message.headers.len());
+    headers.extend([
+        ("ce_specversion".into(), text("1.0")),
+        ("ce_id".into(), text(message.message_id.as_str())),
+        ("ce_type".into(), text(&message.message_type)),
+        ("ce_source".into(), format!("helenus/{}", message.channel_id).into_bytes()),
+        ("ce_time".into(), message.occurred_at.to_string().into_bytes()),
+        ("content-type".into(), text(&message.payload.content_type)),
+    ]);
     let optional = [
         ("correlation_id", message.correlation_id.as_deref()),
         ("tenant_id", message.tenant_id.as_deref()),
     ];
     for (name, value) in optional {
-        headers.extend(value.map(|value| (name.to_owned(), text(value))));
+        headers.extend(value.map(|value| (name.into(), text(value))));
     }
-    headers.extend(message.headers.iter().map(|(name, value)| (name.clone(), text(value))));
+    headers.extend(message.headers.iter().map(|(name, value)| (name.clone().into(), text(value))));
     NewRecord {
         topic: topic(message, options).to_owned(),
         key: Some(text(key(message))),

@@ -2,7 +2,9 @@
 //!
 //! Values are bytes and names may repeat, so JSON does not fit. Lengths are 32 bits, big-endian.
 
-pub(super) fn encode(headers: &[(String, Vec<u8>)]) -> Vec<u8> {
+use crate::contract::Headers;
+
+pub(super) fn encode(headers: &Headers) -> Vec<u8> {
     let mut encoded = Vec::new();
     for (name, value) in headers {
         for part in [name.as_bytes(), value] {
@@ -16,11 +18,11 @@ pub(super) fn encode(headers: &[(String, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// `None` if the bytes are not what [`encode`] wrote.
-pub(super) fn decode(mut encoded: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
+pub(super) fn decode(mut encoded: &[u8]) -> Option<Headers> {
     let mut headers = Vec::new();
     while !encoded.is_empty() {
         let name = String::from_utf8(take(&mut encoded)?.to_vec()).ok()?;
-        headers.push((name, take(&mut encoded)?.to_vec()));
+        headers.push((name.into(), take(&mut encoded)?.to_vec()));
     }
     Some(headers)
 }
@@ -40,9 +42,9 @@ mod tests {
     #[test]
     fn headers_come_back_as_they_went() {
         let headers = vec![
-            ("a".to_owned(), vec![0, 255]),
-            ("a".to_owned(), vec![]),
-            (String::new(), b"x".to_vec()),
+            ("a".into(), vec![0, 255]),
+            ("a".into(), vec![]),
+            ("".into(), b"x".to_vec()),
         ];
         let encoded = encode(&headers);
         assert_eq!(decode(&encoded), Some(headers));
@@ -51,7 +53,7 @@ mod tests {
 
     #[test]
     fn cut_bytes_are_refused() {
-        let encoded = encode(&[("name".to_owned(), b"value".to_vec())]);
+        let encoded = encode(&vec![("name".into(), b"value".to_vec())]);
         for length in 1..encoded.len() {
             assert_eq!(decode(&encoded[..length]), None, "{length}");
         }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::clients::{Clients, Context};
 use super::error::{self, code_of, is_without_leader};
 use super::topics::LOOK_AGAIN;
-use crate::contract::{Bounds, Error, Offset, Position, Record};
+use crate::contract::{self, Bounds, Error, Offset, Position, Record};
 
 /// Consumers that wait for the next read.
 const IDLE_MAX: usize = 8;
@@ -215,8 +215,8 @@ fn record(message: &BorrowedMessage<'_>, place: &Position) -> Result<Record, Err
     })
 }
 
-fn headers(message: &BorrowedMessage<'_>) -> Vec<(String, Vec<u8>)> {
+fn headers(message: &BorrowedMessage<'_>) -> contract::Headers {
     let Some(headers) = message.headers() else { return Vec::new() };
     let owned = |value: Option<&[u8]>| value.unwrap_or_default().to_vec();
-    headers.iter().map(|header| (header.key.to_owned(), owned(header.value))).collect()
+    headers.iter().map(|header| (header.key.to_owned().into(), owned(header.value))).collect()
 }

@@ -180,9 +180,9 @@ async fn headers_are_bytes() {
     let topic = format!("{prefix}orders");
     broker.create_topic(&topic, 1).await.unwrap();
     let headers = vec![
-        ("größe".to_owned(), vec![0xff, 0xfe, 0x00]),
-        ("empty".to_owned(), Vec::new()),
-        ("größe".to_owned(), "ü".as_bytes().to_vec()),
+        ("größe".into(), vec![0xff, 0xfe, 0x00]),
+        ("empty".into(), Vec::new()),
+        ("größe".into(), "ü".as_bytes().to_vec()),
     ];
     broker
         .publish(vec![NewRecord { headers: headers.clone(), ..record(&topic, "1") }])

@@ -132,14 +132,18 @@ async fn consumer(kafka: &str, topic: &str) -> Result<BaseConsumer> {
 
 /// Reads until every change has come.
 fn consume(consumer: &BaseConsumer, changes: usize) -> Result<Seen> {
+    /// Longest silence between two changes.
+    const PATIENCE: Duration = Duration::from_secs(60);
     let mut seen = Seen::new();
+    let mut last = Instant::now();
     while seen.len() < changes {
-        let message = match consumer.poll(Duration::from_secs(60)) {
-            Some(Ok(message)) => message,
-            Some(Err(_)) => continue,
-            None => return Err(format!("only {} of {changes} changes came", seen.len()).into()),
-        };
+        if last.elapsed() > PATIENCE {
+            return Err(format!("only {} of {changes} changes came", seen.len()).into());
+        }
+        // Nothing or an error: not every broker thread knows a new topic at once.
+        let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else { continue };
         let at = Instant::now();
+        last = at;
         let event: serde_json::Value =
             serde_json::from_slice(message.payload().unwrap_or_default())?;
         let number = event["primary_key"]["number"].as_i64();

@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_message_shows_what_it_is() {
         let position = Position { topic: "orders".to_owned(), partition: 2, offset: Offset(7) };
-        let header = |name: &str, value: &[u8]| (name.to_owned(), value.to_vec());
+        let header = |name: &'static str, value: &[u8]| (name.into(), value.to_vec());
         let record = Record {
             position,
             key: Some(b"order-1".to_vec()),

@@ -70,7 +70,7 @@ impl Encode for Policy {
     }
 
     fn encode(&self, event: &ChangeEvent<'_>) -> Vec<u8> {
-        let mut out = String::with_capacity(512);
+        let mut out = String::with_capacity(1024);
         write(event, self, &mut out);
         out.into_bytes()
     }

@@ -44,7 +44,7 @@ pub(crate) async fn seed(
                     let key = number % 1_000;
                     let shard = u32::try_from(key % shards).unwrap_or_default();
                     content.execute(params![
-                        format!("m-{number}"),
+                        format!("{topic}-{number}"),
                         topic,
                         [b'7'; 256],
                         now,

@@ -55,6 +55,7 @@ where
         let staged = stage(store, topic, pace).await;
         let seen = consuming.await?;
         shutdown.cancel();
+        let (staged, seen) = (staged?, seen?);
         let mut late: Vec<Duration> = (pace.rate..pace.messages)
             .map(|number| seen[number].saturating_duration_since(staged[number]))
             .collect();
@@ -69,7 +70,7 @@ where
     measured
 }
 
-async fn stage<S>(store: &S, topic: &str, pace: Pace) -> Vec<Instant>
+async fn stage<S>(store: &S, topic: &str, pace: Pace) -> Result<Vec<Instant>>
 where
     S: Outbox + Clone + 'static,
 {
@@ -81,23 +82,21 @@ where
         ticks.tick().await;
         let (store, topic) = (store.clone(), topic.to_owned());
         staging.spawn(async move {
-            let id = MessageId::new(format!("m-{number}")).ok()?;
+            let id = MessageId::new(format!("m-{number}"))?;
             let payload = Payload::json(&serde_json::json!(number));
-            let channel = ChannelId::new(topic).ok()?;
+            let channel = ChannelId::new(topic)?;
             let message = Message {
                 ordering_key: Some(format!("order-{}", number % 1_000)),
                 ..Message::new(id, channel, "order.placed", payload, now)
             };
             let called = Instant::now();
-            store.enqueue(message).await.ok()?;
-            Some((number, called))
+            store.enqueue(message).await?;
+            Ok((number, called))
         });
     }
-    let mut staged = vec![Instant::now(); pace.messages];
-    for (number, at) in staging.join_all().await.into_iter().flatten() {
-        staged[number] = at;
-    }
-    staged
+    let mut staged = staging.join_all().await.into_iter().collect::<Result<Vec<_>>>()?;
+    staged.sort_unstable();
+    Ok(staged.into_iter().map(|(_, at)| at).collect())
 }
 
 fn consumer(address: &str, topic: &str) -> Result<BaseConsumer> {
@@ -116,22 +115,23 @@ fn consumer(address: &str, topic: &str) -> Result<BaseConsumer> {
 }
 
 /// When each message came.
-fn consume(consumer: &BaseConsumer, messages: usize) -> Vec<Instant> {
+fn consume(consumer: &BaseConsumer, messages: usize) -> Result<Vec<Instant>> {
+    /// Longest silence before the first message and between two.
+    const PATIENCE: Duration = Duration::from_secs(60);
     let mut seen = vec![None; messages];
-    let mut left = messages;
+    let (mut left, mut last) = (messages, Instant::now());
     while left > 0 {
-        let message = match consumer.poll(Duration::from_secs(60)) {
-            Some(Ok(message)) => message,
-            // The topic is new; not every broker thread knows it at once.
-            Some(Err(_)) => continue,
-            None => break,
-        };
-        let payload = message.payload().unwrap_or_default();
-        let Ok(number) = serde_json::from_slice::<usize>(payload) else { continue };
+        if last.elapsed() > PATIENCE {
+            return Err(format!("{left} of {messages} messages did not come").into());
+        }
+        // Nothing or an error: the topic is new, and not every broker thread knows it at once.
+        let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else { continue };
+        let number: usize = serde_json::from_slice(message.payload().unwrap_or_default())?;
+        last = Instant::now();
         if seen[number].is_none() {
-            seen[number] = Some(Instant::now());
+            seen[number] = Some(last);
             left -= 1;
         }
     }
-    seen.into_iter().map(|at| at.unwrap_or_else(Instant::now)).collect()
+    Ok(seen.into_iter().flatten().collect())
 }

@@ -6,7 +6,9 @@ CREATE TABLE helenus_outbox_dispatch (
     next_attempt_at_utc    INTEGER NOT NULL,
     dispatch_attempt_count INTEGER NOT NULL DEFAULT 0,
     state                  TEXT    NOT NULL DEFAULT 'pending'
-                           CHECK (state IN ('pending', 'parked', 'dispatched', 'skipped')),
+                           -- As IN, SQLite would fill a table of the words for each row it checks.
+                           CHECK (state = 'pending' OR state = 'parked' OR state = 'dispatched'
+                                  OR state = 'skipped'),
     dispatched_at_utc      INTEGER,
     last_error             TEXT
 ) STRICT;

@@ -164,15 +164,23 @@ fn oldest(db: &Connection, shard: u16) -> Result<Option<Timestamp>, helenus_sqli
     Ok(oldest.map(Timestamp::from_millis))
 }
 
-/// Records reports. Asks once whether any key is held: every published message comes by here.
+/// Records reports. Every published message comes by here: what finishes one is prepared once for
+/// all of them, and whether any key is held is asked once.
 struct Reports<'a> {
     db: &'a Connection,
+    finish: CachedStatement<'a>,
     is_anything_held: bool,
 }
 
 impl<'a> Reports<'a> {
     fn new(db: &'a Connection) -> rusqlite::Result<Self> {
-        Ok(Reports { db, is_anything_held: is_anything_held(db)? })
+        let finish = db.prepare_cached(
+            "UPDATE helenus_outbox_dispatch SET state = ?2, dispatched_at_utc = ?3
+             WHERE staged_seq =
+                 (SELECT staged_seq FROM helenus_outbox_contents WHERE message_id = ?1)
+               AND state IN ('pending', 'parked')",
+        )?;
+        Ok(Reports { db, finish, is_anything_held: is_anything_held(db)? })
     }
 
     fn apply(&mut self, report: &Report) -> rusqlite::Result<Settled> {
@@ -199,15 +207,9 @@ impl<'a> Reports<'a> {
         Ok(if exists { Settled::AlreadySettled } else { Settled::NotFound })
     }
 
-    fn finish(&self, report: &Report, state: &str) -> rusqlite::Result<bool> {
+    fn finish(&mut self, report: &Report, state: &str) -> rusqlite::Result<bool> {
         let id = report.message_id.as_str();
-        let mut update = self.db.prepare_cached(
-            "UPDATE helenus_outbox_dispatch SET state = ?2, dispatched_at_utc = ?3
-             WHERE staged_seq =
-                 (SELECT staged_seq FROM helenus_outbox_contents WHERE message_id = ?1)
-               AND state IN ('pending', 'parked')",
-        )?;
-        let done = update.execute(params![id, state, report.at.as_millis()])? == 1;
+        let done = self.finish.execute(params![id, state, report.at.as_millis()])? == 1;
         if done {
             self.release(&report.message_id)?;
         }

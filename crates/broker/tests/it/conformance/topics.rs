@@ -28,7 +28,7 @@ pub(super) async fn records_come_back_in_order_with_all_their_fields<B: Broker>(
 ) {
     let topic = fixture.topic("orders");
     fixture.broker.create_topic(&topic, 1).await.unwrap();
-    let headers = vec![("a".to_owned(), vec![0, 255]), ("a".to_owned(), vec![])];
+    let headers = vec![("a".into(), vec![0, 255]), ("a".into(), vec![])];
     let first = NewRecord { headers: headers.clone(), ..record(&topic, "k", "1") };
     let keyless = NewRecord { key: None, ..record(&topic, "", "2") };
     let positions = fixture.broker.publish(vec![first.clone(), keyless]).await.unwrap();

@@ -125,7 +125,7 @@ mod tests {
         let record = |key: &str, number: i64| Record {
             position: Position { topic: "t".to_owned(), partition: 0, offset: Offset(number) },
             key: Some(key.as_bytes().to_vec()),
-            headers: vec![("ce_id".to_owned(), b"m-1".to_vec())],
+            headers: vec![("ce_id".into(), b"m-1".to_vec())],
             payload: serde_json::json!({ "number": number }).to_string().into_bytes(),
             timestamp: Timestamp::EPOCH,
         };

@@ -76,8 +76,8 @@ fn headers(record: &Record) -> Value {
             Ok(text) => json!(text),
             Err(_) => json!({ "base64": STANDARD.encode(value) }),
         };
-        match headers.get_mut(name) {
-            None => drop(headers.insert(name.clone(), shown)),
+        match headers.get_mut(name.as_ref()) {
+            None => drop(headers.insert(name.to_string(), shown)),
             Some(Value::Array(several)) => several.push(shown),
             Some(first) => *first = json!([first.take(), shown]),
         }
