@@ -14,6 +14,19 @@ pub fn children_time() -> Result<Duration> {
     stat("self", 13)
 }
 
+/// Waits, half a minute at most, until a process does hardly anything: a node has its flushes,
+/// compactions and compiling behind it.
+pub fn settle(pid: u32) -> Result<()> {
+    for _ in 0..60 {
+        let before = processor_time(pid)?;
+        std::thread::sleep(Duration::from_millis(500));
+        if processor_time(pid)? - before < Duration::from_millis(50) {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Two neighbouring times of `/proc/PID/stat`, counted from behind the name.
 fn stat(pid: &str, first: usize) -> Result<Duration> {
     let path = format!("/proc/{pid}/stat");

@@ -60,7 +60,7 @@ pub trait Broker: Send + Sync {
     /// published without those of the same key that stand before it.
     fn publish(
         &self,
-        records: Vec<NewRecord>,
+        records: &[NewRecord],
     ) -> impl Future<Output = Result<Vec<Position>, Error>> + Send;
 
     /// Becomes the one publisher of this name. Once this returns, what an earlier one had begun is

@@ -50,7 +50,7 @@ pub static COMPONENT: Component = Component {
 ///     payload: b"{}".to_vec(),
 ///     timestamp: Timestamp::EPOCH,
 /// };
-/// let positions = broker.publish(vec![record]).await?;
+/// let positions = broker.publish(&[record]).await?;
 /// assert_eq!(positions[0].offset, Offset::START);
 /// let start = Position { topic: "orders".to_owned(), partition: 0, offset: Offset::START };
 /// assert_eq!(broker.read(start, 10).await?.len(), 1);
@@ -161,8 +161,8 @@ impl Broker for EmbeddedBroker {
         Ok(refusals)
     }
 
-    async fn publish(&self, records: Vec<NewRecord>) -> Result<Vec<Position>, Error> {
-        let create = self.create_topics;
+    async fn publish(&self, records: &[NewRecord]) -> Result<Vec<Position>, Error> {
+        let (records, create) = (records.to_vec(), self.create_topics);
         self.engine
             .write(move |db| {
                 records.iter().map(|record| records::append(db, record, create)).collect()

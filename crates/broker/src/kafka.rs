@@ -153,24 +153,20 @@ impl KafkaBroker {
     }
 
     /// The partition of each record, or why one of them is refused.
-    async fn place(
-        &self,
-        records: Vec<NewRecord>,
-    ) -> Result<Vec<(NewRecord, i32)>, contract::Error> {
-        let mut placed: Vec<(NewRecord, i32)> = Vec::with_capacity(records.len());
-        let mut last: Option<Known> = None;
+    async fn place(&self, records: &[NewRecord]) -> Result<Vec<i32>, contract::Error> {
+        let mut placed = Vec::with_capacity(records.len());
+        let mut last: Option<(&str, Known)> = None;
         for record in records {
             // Mostly one topic follows itself.
-            let same = placed.last().is_some_and(|(before, _)| before.topic == record.topic);
-            let known = match last.filter(|_| same) {
-                Some(known) => known,
-                None => self.known(&record.topic).await?,
+            let known = match last {
+                Some((topic, known)) if topic == record.topic => known,
+                _ => self.known(&record.topic).await?,
             };
-            last = Some(known);
-            check_size(&record, known)?;
+            last = Some((&record.topic, known));
+            check_size(record, known)?;
             let key = record.key.as_ref();
             let partition = key.map_or(0, |key| partition::of_key(key, known.partitions));
-            placed.push((record, partition_number(partition)));
+            placed.push(partition_number(partition));
         }
         Ok(placed)
     }
@@ -277,9 +273,9 @@ impl Broker for KafkaBroker {
         Ok(refusals)
     }
 
-    async fn publish(&self, records: Vec<NewRecord>) -> Result<Vec<Position>, contract::Error> {
-        let records = self.place(records).await?;
-        self.shared.producers.publish(self.clients(), &records).await
+    async fn publish(&self, records: &[NewRecord]) -> Result<Vec<Position>, contract::Error> {
+        let partitions = self.place(records).await?;
+        self.shared.producers.publish(self.clients(), records, &partitions).await
     }
 
     async fn publisher(&self, name: &str) -> Result<KafkaPublisher, contract::Error> {

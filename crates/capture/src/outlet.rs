@@ -30,25 +30,33 @@ impl<B: Broker> Outlet<B> {
 
     /// Publishes; what has no key is for everybody who reads a part of the topic.
     pub(crate) async fn publish(&mut self, records: &[NewRecord]) -> Result<(), Error> {
-        let mut sent = Vec::with_capacity(records.len());
+        let mut for_all = false;
         for record in records {
-            let partitions = match self.topics.get(&record.topic) {
-                Some(partitions) => *partitions,
-                None => self.make_topic(&record.topic).await?,
-            };
-            match record.key {
-                Some(_) => sent.push(record.clone()),
-                None => {
-                    let copy = |key| NewRecord { key: Some(key), ..record.clone() };
-                    sent.extend(one_key_a_partition(partitions).into_iter().map(copy));
-                }
+            if !self.topics.contains_key(&record.topic) {
+                self.make_topic(&record.topic).await?;
             }
+            for_all |= record.key.is_none();
         }
-        self.broker.publish(sent).await.map(drop)
+        if for_all {
+            let copies: Vec<NewRecord> =
+                records.iter().flat_map(|record| self.copies(record)).collect();
+            return self.broker.publish(&copies).await.map(drop);
+        }
+        self.broker.publish(records).await.map(drop)
+    }
+
+    /// A record as it is sent: once, or to every partition.
+    fn copies(&self, record: &NewRecord) -> Vec<NewRecord> {
+        if record.key.is_some() {
+            return vec![record.clone()];
+        }
+        let partitions = self.topics.get(&record.topic).copied().unwrap_or(1);
+        let copy = |key| NewRecord { key: Some(key), ..record.clone() };
+        one_key_a_partition(partitions).into_iter().map(copy).collect()
     }
 
     /// Makes a topic. One that is there keeps the partitions it was made with.
-    async fn make_topic(&mut self, topic: &str) -> Result<u32, Error> {
+    async fn make_topic(&mut self, topic: &str) -> Result<(), Error> {
         let is_hints = self.options.hints.iter().any(|outbox| outbox.topic == topic);
         let wanted = if is_hints { 1 } else { self.options.partitions };
         let made = if is_hints {
@@ -66,7 +74,7 @@ impl<B: Broker> Outlet<B> {
             Err(error) => return Err(error),
         };
         self.topics.insert(topic.to_owned(), partitions);
-        Ok(partitions)
+        Ok(())
     }
 }
 

@@ -28,9 +28,9 @@ use crate::schema::History;
 use crate::segments::{ListError, Segment, index_of, index_path, list};
 
 /// Records of one batch, at most.
-const BATCH_RECORDS_MAX: usize = 1_000;
+const BATCH_RECORDS_MAX: usize = 4_000;
 /// Bytes after which a batch ends.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 
 /// Why the log cannot be followed. Nothing was released.
 #[derive(Debug, thiserror::Error)]

@@ -148,10 +148,11 @@ fn quoted(text: &str, out: &mut String) {
     out.push('"');
 }
 
-fn escape(text: &str, out: &mut String) {
+/// Appends a text with what JSON does not take as it is spelt out.
+pub(crate) fn escape(text: &str, out: &mut String) {
     let mut rest = text;
     // Most texts have nothing to escape and go over in one piece.
-    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+    while let Some(at) = rest.bytes().position(|b| b < b' ' || b == b'"' || b == b'\\') {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);
         let mut special = special.chars();

@@ -214,7 +214,7 @@ impl contract::Broker for Broker {
         on_backend!(Backend, &self.backend, own => own.refusals(records).await)
     }
 
-    async fn publish(&self, records: Vec<NewRecord>) -> Result<Vec<Position>, Error> {
+    async fn publish(&self, records: &[NewRecord]) -> Result<Vec<Position>, Error> {
         on_backend!(Backend, &self.backend, own => own.publish(records).await)
     }
 

@@ -324,7 +324,7 @@ where
                 let marker = marker::marker(topic, lane, &self.lease, ids.iter());
                 publisher.publish(Transaction { records, marker: Some(marker) }).await
             }
-            None => self.core.broker.publish(records).await.map(drop),
+            None => self.core.broker.publish(&records).await.map(drop),
         }
     }
 }

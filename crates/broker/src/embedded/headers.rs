@@ -41,11 +41,8 @@ mod tests {
 
     #[test]
     fn headers_come_back_as_they_went() {
-        let headers = vec![
-            ("a".into(), vec![0, 255]),
-            ("a".into(), vec![]),
-            ("".into(), b"x".to_vec()),
-        ];
+        let headers =
+            vec![("a".into(), vec![0, 255]), ("a".into(), vec![]), ("".into(), b"x".to_vec())];
         let encoded = encode(&headers);
         assert_eq!(decode(&encoded), Some(headers));
         assert_eq!(decode(&[]), Some(vec![]));

@@ -4,6 +4,7 @@
 //! of order): when the time of a request is up, everything it has not sent is thrown away and the
 //! producer is replaced.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -69,17 +70,18 @@ impl Producers {
         producer.client.purge(PurgeConfig::default().queue().inflight());
     }
 
-    /// Publishes records, each with its partition.
+    /// Publishes records, each to its partition.
     pub(super) async fn publish(
         &self,
         clients: &Clients,
-        records: &[(NewRecord, i32)],
+        records: &[NewRecord],
+        partitions: &[i32],
     ) -> Result<Vec<Position>, Error> {
         let producer = self.current(clients)?;
         let deadline = Instant::now() + clients.options.timeout;
         let mut sent = Vec::with_capacity(records.len());
         let mut failure = None;
-        for (record, partition) in records {
+        for (record, partition) in records.iter().zip(partitions) {
             match producer.send(record, *partition, deadline).await {
                 Ok(delivery) => sent.push(delivery),
                 Err(error) => {
@@ -90,12 +92,17 @@ impl Producers {
         }
         let mut positions = Vec::with_capacity(sent.len());
         let mut may_arrive = false;
-        for ((record, _), delivery) in records.iter().zip(sent) {
-            let delivered = match tokio::time::timeout_at(deadline, delivery).await {
-                Ok(Ok(Ok(delivered))) => Ok(delivered),
-                Ok(Ok(Err((error, _)))) => Err(error),
-                Ok(Err(_)) => Err(KafkaError::Canceled),
-                Err(_) => {
+        // One alarm for all of them: setting it anew would cost as much as the delivery.
+        let mut late = pin!(tokio::time::sleep_until(deadline));
+        for (record, delivery) in records.iter().zip(sent) {
+            let delivered = tokio::select! {
+                biased;
+                delivered = delivery => match delivered {
+                    Ok(Ok(delivered)) => Ok(delivered),
+                    Ok(Err((error, _))) => Err(error),
+                    Err(_) => Err(KafkaError::Canceled),
+                },
+                () = &mut late => {
                     self.discard(&producer);
                     Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut))
                 }

@@ -63,9 +63,12 @@ impl KafkaPublisher {
 impl Publisher for KafkaPublisher {
     async fn publish(&mut self, transaction: Transaction) -> Result<(), Error> {
         let Transaction { records, marker } = transaction;
-        let records = self.broker.place(records).await?;
+        let partitions = self.broker.place(&records).await?;
         let producer = Arc::clone(&self.producer);
-        let published = spawn_blocking(move || producer.publish(&records, marker.as_ref()));
+        let published = spawn_blocking(move || {
+            let records = records.iter().zip(partitions);
+            producer.publish(records, marker.as_ref())
+        });
         published.await.unwrap_or_else(panicked)
     }
 
@@ -109,8 +112,13 @@ impl Producer {
         Error::Fenced { name: self.name.clone(), committing }
     }
 
-    fn publish(&self, records: &[(NewRecord, i32)], marker: Option<&Marker>) -> Result<(), Error> {
-        let deadline = self.deadline();
+    /// Publishes records, each to its partition.
+    fn publish<'r>(
+        &self,
+        records: impl ExactSizeIterator<Item = (&'r NewRecord, i32)>,
+        marker: Option<&Marker>,
+    ) -> Result<(), Error> {
+        let (deadline, of) = (self.deadline(), records.len());
         self.context.forget_deliveries();
         match step(deadline, |_| self.client.begin_transaction()) {
             Step::Done => {}
@@ -125,23 +133,22 @@ impl Producer {
             Step::Fenced => Err(self.fenced(true)),
             Step::Abort(source) => self.give_up(source),
             Step::Unknown(source) => {
-                let (confirmed, of) = (0, records.len());
                 let what = "commit the transaction";
-                Err(KafkaFailure::Unconfirmed { what, confirmed, of, source }.into())
+                Err(KafkaFailure::Unconfirmed { what, confirmed: 0, of, source }.into())
             }
         }
     }
 
     /// Sends everything and waits until it is delivered.
-    fn send_all(
+    fn send_all<'r>(
         &self,
-        records: &[(NewRecord, i32)],
+        records: impl Iterator<Item = (&'r NewRecord, i32)>,
         marker: Option<&Marker>,
         deadline: Instant,
     ) -> Result<(), KafkaError> {
         for (record, partition) in records {
             self.send(deadline, || BaseRecord {
-                partition: Some(*partition),
+                partition: Some(partition),
                 payload: Some(record.payload.as_slice()),
                 key: record.key.as_deref(),
                 timestamp: Some(timestamp(record)),

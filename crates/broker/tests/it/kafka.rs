@@ -57,7 +57,7 @@ fn impatient() -> Options {
 async fn a_cluster_that_is_not_there_is_named() {
     let broker = KafkaBroker::new(&endpoint("kafka://127.0.0.1:1"), impatient()).unwrap();
     let errors = [
-        broker.publish(vec![record("orders", "1")]).await.map(drop).unwrap_err(),
+        broker.publish(&[record("orders", "1")]).await.map(drop).unwrap_err(),
         broker.topics().await.map(drop).unwrap_err(),
         broker.create_topic("orders", 1).await.unwrap_err(),
         broker.publisher("relay").await.map(drop).unwrap_err(),
@@ -82,11 +82,11 @@ fn a_wrong_setting_is_refused_before_anything_is_sent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_makes_topics_makes_them_only_when_asked() {
     let (topic, endpoint) = (prefix() + "orders", endpoint(&format!("kafka://{}", address())));
-    let error = shared().publish(vec![record(&topic, "1")]).await.unwrap_err();
+    let error = shared().publish(&[record(&topic, "1")]).await.unwrap_err();
     assert!(matches!(error, Error::UnknownTopic { .. }), "{error}");
     let options = Options { create_topics: true, ..Options::default() };
     let creating = KafkaBroker::new(&endpoint, options).unwrap();
-    creating.publish(vec![record(&topic, "1")]).await.unwrap();
+    creating.publish(&[record(&topic, "1")]).await.unwrap();
     assert_eq!(shared().bounds(&topic).await.unwrap().len(), 1);
 }
 
@@ -119,10 +119,10 @@ async fn what_the_broker_refuses_takes_its_transaction_along() {
 async fn a_refused_record_is_not_followed_by_those_behind_it() {
     let (broker, topic) = (shared(), prefix() + "orders");
     broker.create_topic(&topic, 1).await.unwrap();
-    let error = broker.publish(vec![from_the_future(&topic)]).await.unwrap_err();
+    let error = broker.publish(&[from_the_future(&topic)]).await.unwrap_err();
     assert_eq!((error.code(), error.applied()), ("refused", Some(false)), "{error:?}");
     // The producer has been replaced; what comes now is published as if nothing had been.
-    let positions = broker.publish(vec![record(&topic, "2")]).await.unwrap();
+    let positions = broker.publish(&[record(&topic, "2")]).await.unwrap();
     assert_eq!(positions[0].offset, Offset::START);
 }
 
@@ -163,7 +163,7 @@ async fn a_record_keeps_its_time_even_where_that_is_the_first() {
     broker.create_topic(&topic, 1).await.unwrap();
     let at =
         |millis| NewRecord { timestamp: Timestamp::from_millis(millis), ..record(&topic, "1") };
-    broker.publish(vec![at(0), at(-5), at(1_000)]).await.unwrap();
+    broker.publish(&[at(0), at(-5), at(1_000)]).await.unwrap();
     let mut publisher = broker.publisher(&prefix).await.unwrap();
     publisher.publish(Transaction { records: vec![at(0)], marker: None }).await.unwrap();
     publisher.finish().await.unwrap();
@@ -184,10 +184,7 @@ async fn headers_are_bytes() {
         ("empty".into(), Vec::new()),
         ("größe".into(), "ü".as_bytes().to_vec()),
     ];
-    broker
-        .publish(vec![NewRecord { headers: headers.clone(), ..record(&topic, "1") }])
-        .await
-        .unwrap();
+    broker.publish(&[NewRecord { headers: headers.clone(), ..record(&topic, "1") }]).await.unwrap();
     let from = Position { topic, partition: 0, offset: Offset::START };
     let found = broker.read(from, 10).await.unwrap();
     assert_eq!(found[0].headers, headers);
@@ -221,17 +218,17 @@ async fn logins_unmade_topics_and_outages_of_a_cluster_are_told() {
 
     let options = Options { create_topics: true, ..impatient() };
     let broker = KafkaBroker::new(&at("helenus:secret"), options).unwrap();
-    let error = broker.publish(vec![record("orders", "1")]).await.unwrap_err();
+    let error = broker.publish(&[record("orders", "1")]).await.unwrap_err();
     assert!(matches!(error, Error::UnknownTopic { .. }), "{error}");
     assert_eq!(error.applied(), Some(false));
     broker.create_topic("orders", 1).await.unwrap();
-    broker.publish(vec![record("orders", "1")]).await.unwrap();
+    broker.publish(&[record("orders", "1")]).await.unwrap();
     let mut publisher = broker.publisher("relay").await.unwrap();
     let one = |payload| Transaction { records: vec![record("orders", payload)], marker: None };
     publisher.publish(one("2")).await.unwrap();
 
     cluster.pause().unwrap();
-    let error = broker.publish(vec![record("orders", "3")]).await.unwrap_err();
+    let error = broker.publish(&[record("orders", "3")]).await.unwrap_err();
     assert_eq!((error.kind(), error.applied()), (Kind::OutcomeUnknown, None), "{error}");
     let error = publisher.publish(one("4")).await.unwrap_err();
     assert!(error.is_retryable(), "{error}");
@@ -240,7 +237,7 @@ async fn logins_unmade_topics_and_outages_of_a_cluster_are_told() {
     let mut publisher = broker.publisher("relay").await.unwrap();
     publisher.publish(one("5")).await.unwrap();
     publisher.finish().await.unwrap();
-    broker.publish(vec![record("orders", "6")]).await.unwrap();
+    broker.publish(&[record("orders", "6")]).await.unwrap();
     let from = Position { topic: "orders".to_owned(), partition: 0, offset: Offset::START };
     let found = broker.read(from, 100).await.unwrap();
     let mut payloads: Vec<_> = found.iter().map(|record| record.payload[0]).collect();
@@ -248,6 +245,6 @@ async fn logins_unmade_topics_and_outages_of_a_cluster_are_told() {
     payloads.retain(|payload| *payload != b'3');
     assert_eq!(payloads, b"1256");
     cluster.stop().unwrap();
-    let error = broker.publish(vec![record("orders", "7")]).await.unwrap_err();
+    let error = broker.publish(&[record("orders", "7")]).await.unwrap_err();
     assert!(error.is_retryable(), "{error}");
 }

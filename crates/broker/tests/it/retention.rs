@@ -27,11 +27,11 @@ async fn old_records_go_and_offsets_go_on() {
     let broker = EmbeddedBroker::on(engine);
     broker.create_topic("orders", 1).await.unwrap();
     broker.create_compacted_topic("tables", 1).await.unwrap();
-    broker.publish(vec![record("tables", "k", 0)]).await.unwrap();
+    broker.publish(&[record("tables", "k", 0)]).await.unwrap();
     // More than one look takes.
     let old = (0..TOPIC_EXPIRE_MAX + 7).map(|_| record("orders", "k", 999));
     let kept = [record("orders", "k", 1_000), record("orders", "k", 2_000)];
-    broker.publish(old.chain(kept).collect()).await.unwrap();
+    broker.publish(&old.chain(kept).collect::<Vec<_>>()).await.unwrap();
 
     let before = Timestamp::EPOCH.plus(Duration::from_secs(1));
     assert_eq!(broker.expire(before).await.unwrap(), TOPIC_EXPIRE_MAX + 7);
@@ -44,6 +44,6 @@ async fn old_records_go_and_offsets_go_on() {
     let first = i64::try_from(TOPIC_EXPIRE_MAX).unwrap() + 7;
     assert_eq!(read("orders").await, [first, first + 1]);
     assert_eq!(read("tables").await.len(), 1, "a compacted topic keeps its records");
-    let next = broker.publish(vec![record("orders", "k", 3_000)]).await.unwrap();
+    let next = broker.publish(&[record("orders", "k", 3_000)]).await.unwrap();
     assert_eq!(next[0].offset, Offset(first + 2));
 }

@@ -94,6 +94,23 @@ pub(crate) struct Cost {
     pub(crate) peak_mib: f64,
 }
 
+impl Cost {
+    pub(crate) fn since(started: Instant, used: &Usage) -> Self {
+        let Usage { cpu_seconds, peak_mib } = *used;
+        Cost { seconds: started.elapsed().as_secs_f64(), cpu_seconds, peak_mib }
+    }
+
+    /// Of each part the middle of some runs.
+    pub(crate) fn median(costs: &[Cost]) -> Self {
+        let of = |part: fn(&Cost) -> f64| median(costs.iter().map(part).collect());
+        Cost {
+            seconds: of(|cost| cost.seconds),
+            cpu_seconds: of(|cost| cost.cpu_seconds),
+            peak_mib: of(|cost| cost.peak_mib),
+        }
+    }
+}
+
 /// Waits until a topic holds so many records; says what the process had used by then.
 pub(crate) async fn until(
     kafka: &str,
@@ -135,15 +152,9 @@ pub(crate) async fn measure(saved: &Saved) -> Result<Cost> {
         let mut agent = start(&cdc_raw, &folder.join("state"), &prefix, &kafka, &saved.schema)?;
         let topic = format!("{prefix}.{TABLE}");
         let used = until(&kafka, &topic, saved.rows, &mut agent.0).await?;
-        let seconds = started.elapsed().as_secs_f64();
-        costs.push(Cost { seconds, cpu_seconds: used.cpu_seconds, peak_mib: used.peak_mib });
+        costs.push(Cost::since(started, &used));
     }
-    let of = |part: fn(&Cost) -> f64| median(costs.iter().map(part).collect());
-    let cost = Cost {
-        seconds: of(|cost| cost.seconds),
-        cpu_seconds: of(|cost| cost.cpu_seconds),
-        peak_mib: of(|cost| cost.peak_mib),
-    };
+    let cost = Cost::median(&costs);
     println!(
         "agent into Kafka, its start included: {:.0} thousand events/s, {:.0} thousand per CPU second; \
          {:.0} MiB at most, over {} segments (goal: 100 MiB)",

@@ -11,6 +11,7 @@ use helenus_capture::segments::{index_path, list};
 use helenus_model::backend::{Endpoint, StoreUrl};
 use helenus_model::{Random, SystemClock, SystemRandom};
 use helenus_testkit::services::{Instance, Spec};
+use helenus_testkit::usage::settle;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
@@ -52,6 +53,7 @@ pub(crate) async fn save(rows: usize) -> Result<Saved> {
     std::fs::write(&schema, known.schema().await?)?;
     let folder = dir.path().join("saved");
     let segments = copy(&node.dir().join("cdc_raw"), &folder)?;
+    settle(node.pid().ok_or("the node has no process")?)?;
     let prefix = format!("bench{:x}", SystemRandom.next_u64());
     Ok(Saved { node, folder, schema, rows, segments, prefix, dir })
 }

@@ -158,7 +158,7 @@ impl<B: Broker> Broker for Faulty<B> {
         self.fault.around(self.inner.refusals(records)).await
     }
 
-    async fn publish(&self, records: Vec<NewRecord>) -> Result<Vec<Position>, broker::Error> {
+    async fn publish(&self, records: &[NewRecord]) -> Result<Vec<Position>, broker::Error> {
         self.fault.around(self.inner.publish(records)).await
     }
 

@@ -236,8 +236,7 @@ pub(crate) async fn a_hint_wakes_the_lane_of_its_message_and_is_believed_in_noth
             payload: payload.clone(),
             timestamp: shop.ports.clock.now(),
         };
-        let told = shop.broker.publish(["n1", "n2", "n3"].map(record).to_vec());
-        told.await.unwrap();
+        shop.broker.publish(&["n1", "n2", "n3"].map(record)).await.unwrap();
     };
     let shutdown = CancellationToken::new();
     let staging = async {

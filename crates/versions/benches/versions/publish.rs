@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use helenus_testkit::services::{Instance, cqlsh, dsbulk, versions};
-use helenus_testkit::usage::{children_time, peak_bytes, processor_time};
+use helenus_testkit::usage::{children_time, peak_bytes, processor_time, settle};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use tokio::runtime::Runtime;
@@ -118,18 +118,6 @@ impl Bench<'_> {
         let peak_mib = peak as f64 / f64::from(1 << 20);
         Ok(Loaded { name: name.to_owned(), seconds, loader_cpu, node_cpu, peak_mib, told })
     }
-}
-
-/// Waits until the node has done what the last loader left it: flushes and compactions.
-fn settle(pid: u32) -> Result<()> {
-    for _ in 0..60 {
-        let before = processor_time(pid)?;
-        std::thread::sleep(Duration::from_millis(500));
-        if processor_time(pid)? - before < Duration::from_millis(50) {
-            break;
-        }
-    }
-    Ok(())
 }
 
 fn own(node: &Instance, file: &str) -> Result<Command> {

@@ -31,7 +31,7 @@ pub(super) async fn records_come_back_in_order_with_all_their_fields<B: Broker>(
     let headers = vec![("a".into(), vec![0, 255]), ("a".into(), vec![])];
     let first = NewRecord { headers: headers.clone(), ..record(&topic, "k", "1") };
     let keyless = NewRecord { key: None, ..record(&topic, "", "2") };
-    let positions = fixture.broker.publish(vec![first.clone(), keyless]).await.unwrap();
+    let positions = fixture.broker.publish(&[first.clone(), keyless]).await.unwrap();
     assert_eq!(positions.iter().map(|p| p.offset.0).collect::<Vec<_>>(), [0, 1]);
 
     let found = read(&fixture.broker, &topic, 0).await;
@@ -55,7 +55,7 @@ pub(super) async fn a_key_has_one_partition<B: Broker>(fixture: &Fixture<B>) {
     for number in 0..40 {
         let key = format!("order-{number}");
         let twice = vec![record(&topic, &key, "1"), record(&topic, &key, "2")];
-        let positions = fixture.broker.publish(twice).await.unwrap();
+        let positions = fixture.broker.publish(&twice).await.unwrap();
         let expected = partition::of_key(key.as_bytes(), 4);
         assert_eq!((positions[0].partition, positions[1].partition), (expected, expected));
         used.insert(expected);
@@ -68,7 +68,7 @@ pub(super) async fn offsets_rise<B: Broker>(fixture: &Fixture<B>) {
     fixture.broker.create_topic(&topic, 2).await.unwrap();
     for number in 0..50 {
         let key = number.to_string();
-        fixture.broker.publish(vec![record(&topic, &key, &key)]).await.unwrap();
+        fixture.broker.publish(&[record(&topic, &key, &key)]).await.unwrap();
     }
     let mut total = 0;
     for partition in 0..2 {
@@ -85,11 +85,11 @@ pub(super) async fn a_batch_with_a_record_that_is_refused_is_not_published<B: Br
     let topic = fixture.topic("orders");
     fixture.broker.create_topic(&topic, 1).await.unwrap();
     let batch = vec![record(&topic, "k", "1"), record(&fixture.topic("missing"), "k", "2")];
-    let error = fixture.broker.publish(batch).await.unwrap_err();
+    let error = fixture.broker.publish(&batch).await.unwrap_err();
     assert!(matches!(error, Error::UnknownTopic { .. }), "{error}");
     assert_eq!(error.applied(), Some(false));
     assert_eq!(read(&fixture.broker, &topic, 0).await, []);
-    let positions = fixture.broker.publish(vec![record(&topic, "k", "3")]).await.unwrap();
+    let positions = fixture.broker.publish(&[record(&topic, "k", "3")]).await.unwrap();
     assert_eq!(positions[0].offset, Offset::START);
 }
 
@@ -97,12 +97,12 @@ pub(super) async fn a_record_over_the_limit_is_refused<B: Broker>(fixture: &Fixt
     let topic = fixture.topic("orders");
     fixture.broker.create_topic(&topic, 1).await.unwrap();
     let large = record(&topic, "k", &"x".repeat(1_100_000));
-    let error = fixture.broker.publish(vec![large]).await.unwrap_err();
+    let error = fixture.broker.publish(&[large]).await.unwrap_err();
     assert!(matches!(error, Error::TooLarge { limit: 1_048_588, .. }), "{error}");
     assert_eq!((error.code(), error.applied()), ("too_large", Some(false)));
     assert_eq!(read(&fixture.broker, &topic, 0).await, []);
     let fits = record(&topic, "k", &"x".repeat(1_000_000));
-    fixture.broker.publish(vec![fits]).await.unwrap();
+    fixture.broker.publish(&[fits]).await.unwrap();
 }
 
 pub(super) async fn what_would_be_refused_is_told_beforehand<B: Broker>(fixture: &Fixture<B>) {
@@ -126,7 +126,7 @@ pub(super) async fn bounds_are_where_reading_begins_and_ends<B: Broker>(fixture:
     fixture.broker.create_topic(&topic, 2).await.unwrap();
     let bounds = fixture.broker.bounds(&topic).await.unwrap();
     assert_eq!(bounds, [Bounds { start: Offset(0), end: Offset(0) }; 2]);
-    let published = fixture.broker.publish(vec![record(&topic, "k", "1")]).await.unwrap();
+    let published = fixture.broker.publish(&[record(&topic, "k", "1")]).await.unwrap();
     let bounds = fixture.broker.bounds(&topic).await.unwrap();
     let of_key = usize::try_from(published[0].partition).unwrap();
     assert_eq!(bounds[of_key], Bounds { start: Offset(0), end: Offset(1) });
@@ -205,7 +205,7 @@ where
         publishers.spawn(async move {
             for number in 0..20 {
                 let key = publisher.to_string();
-                broker.publish(vec![record(&topic, &key, &number.to_string())]).await.unwrap();
+                broker.publish(&[record(&topic, &key, &number.to_string())]).await.unwrap();
             }
         });
     }
