@@ -178,10 +178,10 @@ pub(crate) fn proof(mut arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs one proof at full size and returns what it found.
+/// Runs one proof at full size, in the build that the tests run in, and returns what it found.
 fn prove(run: &Run) -> anyhow::Result<Vec<String>> {
     let mut child = crate::cargo()
-        .args(["test", "--release", "--locked", "--all-features", "-p", run.package])
+        .args(["test", "--locked", "--all-features", "-p", run.package])
         .args(["--test", "it", "--", run.target, "--nocapture"])
         .env(PROOF_SIZE_VARIABLE, "full")
         .env(DIRECTORY_VARIABLE, services::root())

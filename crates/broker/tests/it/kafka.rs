@@ -248,3 +248,54 @@ async fn logins_unmade_topics_and_outages_of_a_cluster_are_told() {
     let error = broker.publish(&[record("orders", "7")]).await.unwrap_err();
     assert!(error.is_retryable(), "{error}");
 }
+
+/// A key and a certificate for 127.0.0.1 that signs itself, as Kafka and clients read them.
+#[cfg(feature = "kafka-tls")]
+fn certificate(dir: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf) {
+    let (key, certificate) = (dir.join("key.pem"), dir.join("certificate.pem"));
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=kafka"])
+        .args(["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout"])
+        .args([&key, std::path::Path::new("-out"), &certificate])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let both = dir.join("both.pem");
+    let text = [&key, &certificate].map(|file| std::fs::read_to_string(file).unwrap());
+    std::fs::write(&both, text.concat()).unwrap();
+    (both, certificate)
+}
+
+#[cfg(feature = "kafka-tls")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_reached_through_tls_and_only_if_it_is_trusted() {
+    let _alone = helenus_testkit::serial();
+    let dir = tempfile::tempdir().unwrap();
+    let (both, certificate) = certificate(dir.path());
+    let spec = Spec::kafka().name("kafka-tls").quick_compiler().heap("256M");
+    let spec = spec
+        .set("listener.security.protocol.map", "PLAINTEXT:SSL,CONTROLLER:PLAINTEXT")
+        .set("ssl.keystore.type", "PEM")
+        .set("ssl.keystore.location", both.to_str().unwrap())
+        .set("ssl.truststore.type", "PEM")
+        .set("ssl.truststore.location", certificate.to_str().unwrap());
+    let mut cluster = Instance::start(spec).unwrap();
+    let at = format!("kafka://{}?tls=true", cluster.endpoint());
+    let stranger = KafkaBroker::new(&endpoint(&at), impatient()).unwrap();
+    let error = stranger.topics().await.unwrap_err();
+    assert_eq!(error.applied(), Some(false), "{error}");
+
+    let trusting = endpoint(&format!("{at}&ca_file={}", certificate.display()));
+    // librdkafka compares names, and this broker is known by its address alone.
+    let name = ("ssl.endpoint.identification.algorithm".to_owned(), "none".to_owned());
+    let options = Options { settings: BTreeMap::from([name]), ..impatient() };
+    let broker = KafkaBroker::new(&trusting, options).unwrap();
+    broker.create_topic("orders", 1).await.unwrap();
+    let mut publisher = broker.publisher("relay").await.unwrap();
+    let records = vec![record("orders", "1")];
+    publisher.publish(Transaction { records, marker: None }).await.unwrap();
+    publisher.finish().await.unwrap();
+    let from = Position { topic: "orders".to_owned(), partition: 0, offset: Offset::START };
+    assert_eq!(broker.read(from, 10).await.unwrap()[0].payload, b"1");
+    cluster.stop().unwrap();
+}

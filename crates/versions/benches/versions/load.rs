@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use helenus_store::Ports;
 use helenus_versions::Progress;
@@ -74,7 +76,16 @@ pub(crate) async fn child(address: &str, file: &str) -> Result<()> {
     let versions = versions(address).await?;
     let progress = Progress::default();
     let run = run_of("published", file, 1)?;
-    let done = publish(&versions, &Ports::system(), run, &progress).await?;
+    let (began, ports) = (Instant::now(), Ports::system());
+    let mut work = pin!(publish(&versions, &ports, run, &progress));
+    let mut looks = tokio::time::interval(Duration::from_millis(10));
+    let mut loading = Duration::ZERO;
+    let done = loop {
+        tokio::select! {
+            done = &mut work => break done?,
+            _ = looks.tick() => if !progress.is_loaded() { loading = began.elapsed() },
+        }
+    };
     let checked = done.checks.iter().all(|check| check.ok);
     let told = json!({
         "rows": done.rows,
@@ -82,6 +93,7 @@ pub(crate) async fn child(address: &str, file: &str) -> Result<()> {
         "p50_ms": progress.latency(0.5).as_secs_f64() * 1e3,
         "p99_ms": progress.latency(0.99).as_secs_f64() * 1e3,
         "retries": progress.retries(),
+        "loading_seconds": loading.as_secs_f64(),
         "seconds": done.seconds,
     });
     println!("{told}");
