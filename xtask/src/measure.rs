@@ -64,7 +64,7 @@ const PROOFS: &[Run] = &[
     },
     Run { name: "events-model", package: "helenus-store", target: "model::", services: CASSANDRA },
     Run { name: "events-race", package: "helenus-store", target: "racing::", services: CASSANDRA },
-    Run { name: "relay", package: "helenus-relay", target: "proof::", services: KAFKA },
+    Run { name: "relay", package: "helenus-relay", target: "proof::", services: BOTH },
     Run {
         name: "versions-readers",
         package: "helenus-versions",
