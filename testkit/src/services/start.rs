@@ -91,7 +91,9 @@ pub(super) fn start(
         version: version(spec.service)?,
         started_by,
         ready: false,
-        tls: spec.settings.contains_key("client_encryption_options"),
+        tls: ["client_encryption_options", "ssl.keystore.location"]
+            .iter()
+            .any(|setting| spec.settings.contains_key(*setting)),
         ports,
         nodes: nodes.collect(),
     };
