@@ -286,10 +286,7 @@ async fn a_cluster_is_reached_through_tls_and_only_if_it_is_trusted() {
     assert_eq!(error.applied(), Some(false), "{error}");
 
     let trusting = endpoint(&format!("{at}&ca_file={}", certificate.display()));
-    // librdkafka compares names, and this broker is known by its address alone.
-    let name = ("ssl.endpoint.identification.algorithm".to_owned(), "none".to_owned());
-    let options = Options { settings: BTreeMap::from([name]), ..impatient() };
-    let broker = KafkaBroker::new(&trusting, options).unwrap();
+    let broker = KafkaBroker::new(&trusting, impatient()).unwrap();
     broker.create_topic("orders", 1).await.unwrap();
     let mut publisher = broker.publisher("relay").await.unwrap();
     let records = vec![record("orders", "1")];
