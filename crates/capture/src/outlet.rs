@@ -30,11 +30,13 @@ impl<B: Broker> Outlet<B> {
 
     /// Publishes; what has no key is for everybody who reads a part of the topic.
     pub(crate) async fn publish(&mut self, records: &[NewRecord]) -> Result<(), Error> {
-        let mut for_all = false;
+        let (mut for_all, mut last) = (false, None);
         for record in records {
-            if !self.topics.contains_key(&record.topic) {
+            // Mostly one topic follows itself.
+            if last != Some(&record.topic) && !self.topics.contains_key(&record.topic) {
                 self.make_topic(&record.topic).await?;
             }
+            last = Some(&record.topic);
             for_all |= record.key.is_none();
         }
         if for_all {

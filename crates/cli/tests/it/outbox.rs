@@ -46,7 +46,10 @@ fn tells_its_story(store: &str) {
         assert_eq!(outbox(folder, store, &["list", "--state", state], ""), [""; 0]);
     }
     let none = json!({"examined": 0, "completed": 0, "dropped": 0, "cancelled": 0, "open": 0});
-    assert_eq!(outbox(folder, store, &["reconcile", "--dry-run"], ""), [none]);
+    for options in [&["--dry-run"][..], &["--scan", "--dry-run"], &["--scan"], &[]] {
+        let words = [&["reconcile"], options].concat();
+        assert_eq!(outbox(folder, store, &words, ""), [none.clone()], "{words:?}");
+    }
     let swept = outbox(folder, store, &["sweep", "--dry-run"], "");
     assert_eq!(swept, [json!({"messages": 0, "receipts": 0, "holds": 0, "buckets": 0})]);
     let extended = outbox(folder, store, &["extend-ttl", "--by", "24h"], "");
