@@ -6,7 +6,9 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use clap::error::{ContextKind, ContextValue};
 use comfy_table::{Table, presets};
+use helenus::backend::without_password;
 use serde::Serialize;
 
 use crate::exit::Failed;
@@ -151,9 +153,16 @@ pub(crate) fn failure(failed: &Failed, json: bool) {
 /// Wrong arguments, or a call for help: what clap has to say, as JSON if the caller wanted that.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    let refused = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value.as_str(),
+        _ => "",
+    };
+    let shown = without_password(refused);
     if error.use_stderr() && wants_json {
-        let message = error.to_string();
-        let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let message = error.to_string().replace(refused, &shown);
+        let said = message.lines().take_while(|line| !line.is_empty()).map(str::trim);
+        let said = said.collect::<Vec<_>>().join(" ");
+        let said = said.trim_start_matches("error: ");
         // A value that says nothing sensible is told from a command line that has the wrong shape.
         let kind = match error.kind() {
             clap::error::ErrorKind::ValueValidation => "invalid",
@@ -163,11 +172,14 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             "kind": kind,
             "class": "invalid",
             "applied": false,
-            "message": first,
+            "message": said,
             "causes": [],
             "remedy": "see --help",
         });
         eprintln!("{}", serde_json::json!({ "error": error }));
+    } else if shown != refused {
+        // clap repeats what it was given, and this holds a password.
+        eprint!("{}", error.to_string().replace(refused, &shown));
     } else if let Err(error) = error.print()
         && error.kind() != ErrorKind::BrokenPipe
     {

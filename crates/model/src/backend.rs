@@ -22,7 +22,7 @@ use crate::{Failure, Kind};
 mod endpoint;
 mod probe;
 
-pub use endpoint::{Endpoint, Host};
+pub use endpoint::{Endpoint, Host, without_password};
 pub use probe::{Reached, Unreachable};
 
 /// Where messages, receipts and events are kept.

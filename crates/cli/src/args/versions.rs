@@ -79,7 +79,7 @@ pub(crate) struct RecycleArguments {
     #[arg(long, value_name = "KEYSPACE.TABLE", value_parser = table)]
     pub(crate) table: Option<TableName>,
 
-    /// Completed versions that stay
+    /// Completed versions that stay; what is routed or pinned stays in any case
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) keep: usize,
 

@@ -16,7 +16,7 @@ use crate::exit::{Failed, Outcome};
 use crate::open;
 use crate::output::Output;
 
-use line::InvalidLine;
+use line::{InvalidLine, NotStaged};
 
 /// Bytes of one line; a payload may have a megabyte, and base64 adds a third.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -90,8 +90,8 @@ async fn command(store: &Store, command: &OutboxCommand, output: &Output) -> Res
 async fn enqueue(store: &Store, input: impl Read, output: &Output) -> Result<(), Failed> {
     let ports = Ports::system();
     let mut input = BufReader::new(input);
+    let mut staging = Staging { store, output, staged: 0 };
     let mut batch = Vec::new();
-    let mut staged = 0;
     for number in 1_u64.. {
         let read = match line_of(&mut input, number) {
             Ok(Some(text)) if text.trim().is_empty() => continue,
@@ -100,21 +100,20 @@ async fn enqueue(store: &Store, input: impl Read, output: &Output) -> Result<(),
             Err(unread) => Err(unread),
         };
         match read {
-            Ok(message) => batch.push(message),
+            Ok(message) => batch.push((number, message)),
             Err(unread) => {
-                staged += stage(store, batch, output).await?;
+                staging.stage(batch).await?;
                 return Err(match unread {
-                    Unread::Wrong(wrong) => wrong.after(staged).into(),
+                    Unread::Wrong(wrong) => wrong.after(staging.staged).into(),
                     Unread::Failed(failed) => failed,
                 });
             }
         }
         if batch.len() >= BATCH {
-            staged += stage(store, std::mem::take(&mut batch), output).await?;
+            staging.stage(std::mem::take(&mut batch)).await?;
         }
     }
-    stage(store, batch, output).await?;
-    Ok(())
+    staging.stage(batch).await
 }
 
 /// Why there is no message.
@@ -123,22 +122,32 @@ enum Unread {
     Failed(Failed),
 }
 
-/// Stages messages and says of each what came of it; the first that was not staged ends the command.
-/// Gives how many were.
-async fn stage(store: &Store, batch: Vec<Message>, output: &Output) -> Result<u64, Failed> {
-    let ids: Vec<_> = batch.iter().map(|message| message.message_id.clone()).collect();
-    let mut failed = None;
-    let mut staged = 0;
-    for (message_id, outcome) in ids.into_iter().zip(store.enqueue_all(batch).await) {
-        match outcome {
-            Ok(outcome) => {
-                output.json_line(&json!({ "message_id": message_id, "outcome": outcome }));
-                staged += 1;
+struct Staging<'a> {
+    store: &'a Store,
+    output: &'a Output,
+    staged: u64,
+}
+
+impl Staging<'_> {
+    /// Stages messages of these lines and says of each what came of it. A batch with one that was not
+    /// staged ends the command.
+    async fn stage(&mut self, batch: Vec<(u64, Message)>) -> Result<(), Failed> {
+        let (lines, batch): (Vec<u64>, Vec<Message>) = batch.into_iter().unzip();
+        let ids: Vec<_> = batch.iter().map(|message| message.message_id.clone()).collect();
+        let outcomes = self.store.enqueue_all(batch).await;
+        let mut refused = Vec::new();
+        for ((line, message_id), outcome) in lines.iter().zip(ids).zip(outcomes) {
+            match outcome {
+                Ok(outcome) => {
+                    self.output.json_line(&json!({ "message_id": message_id, "outcome": outcome }));
+                    self.staged += 1;
+                }
+                Err(error) => refused.push((*line, error)),
             }
-            Err(error) => failed = failed.or(Some(error)),
         }
+        let read = lines.last().copied().unwrap_or_default();
+        NotStaged::of(refused, self.staged, read).map_or(Ok(()), |error| Err(error.into()))
     }
-    failed.map_or(Ok(staged), |error| Err(error.into()))
 }
 
 /// The next line; `None` at the end.

@@ -5,16 +5,18 @@ mod rows;
 mod stat;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use helenus::capture::commitlog::{Damage, Record};
+use helenus::capture::cql::schema::{Lookup, TableId};
 use helenus::capture::offline::{Found, Scanned, Wanted, scan};
 use helenus::capture::schema::History;
 use helenus::capture::segments::find;
 use helenus::{Failure, Kind};
 use serde_json::json;
 
-use crate::args::{SegmentFiles, Segments, SegmentsCommand};
+use crate::args::{SegmentFiles, Segments, SegmentsCommand, TableName};
 use crate::config::Config;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
@@ -62,12 +64,14 @@ struct Reading<'o> {
     output: &'o Output,
     alone: bool,
     damaged: bool,
+    /// Tables of records that were passed over.
+    passed_over: HashSet<TableId>,
 }
 
 impl<'o> Reading<'o> {
     fn new(groups: &[Vec<PathBuf>], output: &'o Output) -> Self {
         let alone = groups.iter().map(Vec::len).sum::<usize>() == 1;
-        Reading { output, alone, damaged: false }
+        Reading { output, alone, damaged: false, passed_over: HashSet::new() }
     }
 
     /// Scans a segment; damage is complained about and told to `each`.
@@ -85,6 +89,9 @@ impl<'o> Reading<'o> {
                 Found::Schema(record, error) => Some(Complaint::at(record, error.to_string())),
                 Found::Mutation(..) | Found::Undecoded(_) => None,
             };
+            if let Found::Undecoded(record) = found {
+                self.passed_over.extend(record.first_table());
+            }
             let refused = each(found).err();
             for complaint in complaint.into_iter().chain(refused) {
                 complaint.tell(path, self.output);
@@ -101,6 +108,20 @@ impl<'o> Reading<'o> {
                 self.output.complain(&failed.to_text(), &json!({ "error": failed.to_json() }));
                 Ok(None)
             }
+        }
+    }
+
+    /// Nothing of the table was found: says whether it may be under an id that the schema does not have.
+    fn nothing_of(&self, wanted: &TableName, history: &History) {
+        let catalog = history.catalog();
+        let unknown = self.passed_over.iter().filter(|id| catalog.table(**id).is_none()).count();
+        if unknown > 0 {
+            let text = format!(
+                "warning: nothing of {wanted} is here, but records of {unknown} tables that the schema does not \
+                 have; if it is another cluster's or older than the table, write it anew with \
+                 `helenus capture schema`"
+            );
+            self.output.complain(&text, &json!({ "warning": { "unknown_tables": unknown } }));
         }
     }
 

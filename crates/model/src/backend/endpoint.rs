@@ -147,7 +147,13 @@ fn percent_decode(text: &str) -> Result<String, String> {
 
 /// What may be shown of a URL that could not be parsed: everything but what stands between the
 /// first colon after `//` and the last `@`.
-pub(super) fn without_password(text: &str) -> String {
+///
+/// ```
+/// let shown = helenus_model::backend::without_password("kafka://ann:secret@host:99999");
+/// assert_eq!(shown, "kafka://ann:***@host:99999");
+/// ```
+#[must_use]
+pub fn without_password(text: &str) -> String {
     let masked = || {
         let (scheme, rest) = text.split_once("//")?;
         let (login, rest) = rest.rsplit_once('@')?;

@@ -46,7 +46,12 @@ pub async fn publish<B: Catalog + Tables>(
     let publisher = ports.random.uuid();
     let run = Run { backend, ports, publish: &publish, publisher, standard: OnceLock::new() };
     let mut published = match run.begin().await? {
-        Begun::Completed(row) => run.told(&row, backend.snapshot(&publish.table).await?),
+        Begun::Completed(row) => {
+            let told = run.told(&row, backend.snapshot(&publish.table).await?);
+            let before = "it was published before: nothing was read".to_owned();
+            let note = told.note.map_or(before.clone(), |note| format!("{before}; {note}"));
+            Published { note: Some(note), ..told }
+        }
         Begun::Ours(row) => Box::pin(run.carry_out(*row, progress)).await?,
         Begun::Busy(row) => {
             return Err(PublishError::Busy {
@@ -109,6 +114,10 @@ impl<B: Catalog + Tables> Run<'_, B> {
         let now = self.ports.clock.now();
         let snapshot = self.backend.snapshot(&publish.table).await?;
         if let Some(row) = snapshot.run(run_id).filter(|row| row.status == Status::Completed) {
+            // Whoever repeats a run need not have its sources any more; other ones are another run.
+            if let Ok(input) = find(&publish.sources, &*publish.storage, &publish.read) {
+                same_source(row, input.describe())?;
+            }
             return Ok(Begun::Completed(Box::new(row.clone())));
         }
         if publish.data_ts > now.plus(AHEAD_MAX) && !publish.force {
@@ -120,11 +129,10 @@ impl<B: Catalog + Tables> Run<'_, B> {
         let mut input = find(&publish.sources, &*publish.storage, &publish.read)?;
         let source = input.describe();
         let schema = match snapshot.run(run_id) {
-            Some(row) if row.story.source != source => {
-                let (was, is) = (row.story.source.as_str().into(), source.into());
-                return Err(PublishError::SourceChanged { run_id: run_id.into(), was, is });
+            Some(row) => {
+                same_source(row, source.clone())?;
+                row.story.schema.clone()
             }
-            Some(row) => row.story.schema.clone(),
             None => {
                 let schema = schema(publish, &mut input, &snapshot).await?;
                 self.standard.get_or_init(|| input.standard);
@@ -429,6 +437,15 @@ impl<B: Catalog + Tables> Run<'_, B> {
 }
 
 /// The error and its causes, for the catalog.
+/// A run goes on with the sources that it began with.
+fn same_source(row: &TableVersion, source: String) -> Result<(), PublishError> {
+    if row.story.source == source {
+        return Ok(());
+    }
+    let (was, is) = (row.story.source.as_str().into(), source.into());
+    Err(PublishError::SourceChanged { run_id: row.run_id.as_str().into(), was, is })
+}
+
 fn told(error: &PublishError) -> String {
     let mut text = error.to_string();
     let mut next = std::error::Error::source(error);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use helenus::store::EnqueueError;
 use helenus::{ChannelId, Failure, Kind, Message, MessageId, Payload, Ports, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -66,6 +67,65 @@ impl Failure for InvalidLine {
         let shape = "write each message as {\"channel_id\": \"orders\", \"message_type\": \
                      \"order.placed\", \"payload\": {…}} on a line";
         Some(shape.into())
+    }
+}
+
+/// Messages that the store did not take.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} of the input is not staged{}{}", further(others), elsewhere(*staged, *read))]
+pub(crate) struct NotStaged {
+    line: u64,
+    /// Further lines that were refused.
+    others: Vec<u64>,
+    /// Messages of the other lines that are staged.
+    staged: u64,
+    /// The last line that was read.
+    read: u64,
+    source: EnqueueError,
+}
+
+fn further(lines: &[u64]) -> String {
+    let lines: Vec<String> = lines.iter().map(u64::to_string).collect();
+    if lines.is_empty() { String::new() } else { format!(", nor is line {}", lines.join(", ")) }
+}
+
+fn elsewhere(staged: u64, read: u64) -> String {
+    format!("; of the lines up to {read}, {staged} are staged, those behind were not read")
+}
+
+impl NotStaged {
+    /// What is told if there are refusals.
+    pub(super) fn of(refused: Vec<(u64, EnqueueError)>, staged: u64, read: u64) -> Option<Self> {
+        let mut refused = refused.into_iter();
+        let (line, source) = refused.next()?;
+        let others = refused.map(|(line, _)| line).collect();
+        Some(NotStaged { line, others, staged, read, source })
+    }
+}
+
+impl Failure for NotStaged {
+    fn kind(&self) -> Kind {
+        self.source.kind()
+    }
+
+    fn code(&self) -> &'static str {
+        self.source.code()
+    }
+
+    fn applied(&self) -> Option<bool> {
+        if self.staged > 0 { Some(true) } else { self.source.applied() }
+    }
+
+    fn details(&self) -> serde_json::Map<String, serde_json::Value> {
+        let mut details = self.source.details();
+        details.insert("line".to_owned(), self.line.into());
+        details.insert("other_lines".to_owned(), self.others.clone().into());
+        details.insert("staged".to_owned(), self.staged.into());
+        details
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        self.source.remedy()
     }
 }
 

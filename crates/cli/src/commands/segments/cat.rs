@@ -12,7 +12,7 @@ use helenus::capture::offline::{Found, Wanted};
 use helenus::capture::schema::History;
 use serde_json::{Value, json};
 
-use super::{Complaint, Reading};
+use super::{Complaint, Reading, UnknownTable};
 use crate::args::TableName;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
@@ -59,6 +59,11 @@ pub(super) fn changes(
         })?;
     }
     drop(lines);
+    if let Some(table) = table.filter(|_| versions.is_empty()) {
+        let known = history.table(&table.keyspace, &table.name);
+        known.ok_or_else(|| UnknownTable { table: table.to_string() })?;
+        reading.nothing_of(table, &history);
+    }
     Ok(reading.outcome())
 }
 

@@ -50,6 +50,9 @@ pub(super) fn run(
         .table(&wanted.keyspace, &wanted.name)
         .ok_or_else(|| UnknownTable { table: wanted.to_string() })?;
     let now = at.unwrap_or_else(|| Ports::system().clock.now());
+    if !states.contains_key(&table.id) {
+        reading.nothing_of(wanted, &history);
+    }
     let state = states.remove(&table.id).unwrap_or_default();
     let mut lines = output.lines();
     let mut sound = true;
