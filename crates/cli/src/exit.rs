@@ -38,6 +38,11 @@ impl Failed {
         move |source| System { what, remedy, source }.into()
     }
 
+    /// The failure itself.
+    pub(crate) const fn error(&self) -> &BackendError {
+        &self.0
+    }
+
     /// What is printed under `error` with `--json`.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let mut json = serde_json::json!({

@@ -102,10 +102,19 @@ async fn examine(config: Config) -> Vec<Finding> {
         captured(&config)
     );
     let mut findings = vec![Finding::ok("configuration", read), store, broker];
-    findings.extend([receipts, metadata, target, registry].into_iter().flatten());
+    let others = [receipts, metadata, target, registry, tokens(&config)];
+    findings.extend(others.into_iter().flatten());
     findings.extend(config.capture.cdc_raw.as_deref().map(cdc_raw));
     findings.extend(captured);
     findings
+}
+
+/// Whether `helenus serve` would find the tokens it is to ask for.
+fn tokens(config: &Config) -> Option<Finding> {
+    match config.auth.tokens() {
+        Ok(tokens) => tokens.map(|_| Finding::ok("tokens", "they can be read")),
+        Err(failed) => Some(Finding::failed("tokens", failed.error())),
+    }
 }
 
 async fn registry(config: &Config) -> Option<Finding> {

@@ -189,6 +189,42 @@ fn wrong_usage_is_json_when_asked() {
 }
 
 #[test]
+fn a_usage_error_says_what_is_missing_and_shows_no_password() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = |arguments: &[&str]| {
+        let (code, _, err) = run(dir.path(), arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {err}");
+        assert!(!err.contains("hunter2"), "{err}");
+        err
+    };
+    for url in ["kafka://u:hunter2@host:99999", "http://u:hunter2@host"] {
+        for words in
+            [&["topics", "list", "--broker", url][..], &["relay", "status", "--store", url]]
+        {
+            assert!(message(words).contains("//u:***@host"), "{words:?}");
+            let shown = message(&[words, &["--json"]].concat());
+            assert!(
+                serde_json::from_str::<Value>(&shown).is_ok() && shown.contains("***"),
+                "{shown}"
+            );
+        }
+    }
+    assert!(message(&["outbox", "extend-ttl", "--json"]).contains("--by"));
+    assert!(message(&["outbox", "list", "--state", "x", "--json"]).contains("parked"));
+}
+
+#[test]
+fn doctor_looks_for_the_tokens_that_serve_asks_for() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("helenus.toml"), "[auth]\ntokens = { file = \"tokens\" }\n").unwrap();
+    let (code, document) = doctor(dir.path());
+    assert_eq!((code, finding(&document, "tokens").0.as_str()), (Some(1), "failed"));
+    fs::write(dir.path().join("tokens"), "viewer 0123456789abcdef0123456789abcdef\n").unwrap();
+    let (code, document) = doctor(dir.path());
+    assert_eq!((code, finding(&document, "tokens").0.as_str()), (Some(0), "ok"), "{document}");
+}
+
+#[test]
 fn doctor_says_what_a_folder_or_a_missing_service_lacks() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(

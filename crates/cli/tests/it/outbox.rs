@@ -144,6 +144,28 @@ fn a_wrong_first_line_claims_nothing_and_a_later_one_counts() {
 }
 
 #[test]
+fn every_line_that_the_store_refused_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |id: &str, payload: u8| {
+        json!({"message_id": id, "channel_id": "c", "message_type": "t", "payload": payload})
+            .to_string()
+    };
+    let before = [line("a", 1), line("b", 1)].join("\n");
+    assert_eq!(outbox(dir.path(), "sqlite:helenus.db", &["enqueue"], &before).len(), 2);
+    let input = [line("c", 1), line("a", 2), line("d", 1), line("b", 2), "nonsense".to_owned()];
+    let words = ["--json", "outbox", "--store", "sqlite:helenus.db", "enqueue"];
+    let (code, out, err) = fed(dir.path(), &words, &input.join("\n"));
+    assert_eq!((code, lines(&out).len()), (Some(1), 2), "c and d: {out}");
+    let error = serde_json::from_str::<Value>(&err).unwrap()["error"].clone();
+    assert_eq!((&error["kind"], &error["applied"]), (&json!("content_mismatch"), &json!(true)));
+    assert_eq!((&error["line"], &error["other_lines"]), (&json!(2), &json!([4])));
+    assert_eq!(error["staged"], 2);
+    let message = error["message"].as_str().unwrap();
+    let end = "of the lines up to 4, 2 are staged, those behind were not read";
+    assert!(message.ends_with(end), "{message}");
+}
+
+#[test]
 fn wrong_input_says_which_line_and_stages_what_came_before() {
     let dir = tempfile::tempdir().unwrap();
     let good = r#"{"message_id": "ok", "channel_id": "c", "message_type": "t", "payload": 1}"#;

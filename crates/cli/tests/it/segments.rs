@@ -272,3 +272,19 @@ fn a_table_that_is_not_in_the_schema_is_named_by_its_id() {
     assert!(err.contains("the table is not in the schema"), "{err}");
     assert!(err.contains("helenus capture schema"), "{err}");
 }
+
+#[test]
+fn a_schema_of_another_cluster_is_suspected_when_nothing_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, schema) = (fixture("4.1/plain.log"), fixture("schema.json"));
+    for command in ["rows", "cat"] {
+        let words = [command, &log, "--schema", &schema, "--table"];
+        let (code, out, err) = segments(dir.path(), &[&words[..], &["fx.rows"]].concat());
+        assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+        assert!(err.contains("tables that the schema does not have"), "{err}");
+        assert!(err.contains("helenus capture schema"), "{err}");
+        let (code, _, err) = segments(dir.path(), &[&words[..], &["fx.nosuch"]].concat());
+        assert_eq!(code, Some(1), "{err}");
+        assert!(err.contains("fx.nosuch"), "{err}");
+    }
+}

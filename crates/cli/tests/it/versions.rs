@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{fed, helenus, run};
 
@@ -191,6 +191,22 @@ fn a_schema_is_inferred_from_the_first_lines_of_standard_input() {
     assert!(err.contains("standard input can be read once, and is named twice"), "{err}");
     let (code, _, err) = publish(&["-"], "");
     assert_eq!(code, Some(1), "{err}");
+}
+
+#[test]
+fn a_run_that_is_done_takes_no_other_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let shop = Shop { folder: dir.path(), store: "sqlite:s.db", table: "shop.t" };
+    assert_eq!(shop.publish("a", "1000", &[(1, "one")], &[]).0, Some(0));
+    let words = ["publish", "--table", "shop.t", "--data-ts", "1000", "--run-id", "a"];
+    let (code, again) = shop.run(&[&words[..], &["a.csv"]].concat());
+    assert_eq!((code, &again["rows"]), (Some(0), &json!(1)), "{again}");
+    assert!(again["note"].as_str().unwrap().contains("published before"), "{again}");
+    std::fs::write(dir.path().join("b.csv"), "id,name\n1,one\n2,two\n").unwrap();
+    let (code, other) = shop.run(&[&words[..], &["b.csv"]].concat());
+    assert_eq!((code, &other["error"]["kind"]), (Some(1), &json!("source_changed")), "{other}");
+    std::fs::remove_file(dir.path().join("a.csv")).unwrap();
+    assert_eq!(shop.run(&[&words[..], &["a.csv"]].concat()).0, Some(0), "its source may be gone");
 }
 
 #[test]
