@@ -8,6 +8,7 @@ mod cast;
 mod scalar;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use helenus_cql::token::Token;
@@ -33,6 +34,24 @@ pub enum Field<'a> {
     Bytes(Cow<'a, [u8]>),
     /// Anything JSON can say.
     Json(Cow<'a, serde_json::Value>),
+}
+
+/// As a person would write it; bytes in hexadecimal.
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Field::Null => f.write_str("null"),
+            Field::Text(text) => f.write_str(text),
+            Field::Bool(truth) => truth.fmt(f),
+            Field::Int(number) => number.fmt(f),
+            Field::Float(number) => number.fmt(f),
+            Field::Bytes(bytes) => {
+                f.write_str("0x")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+            Field::Json(value) => value.fmt(f),
+        }
+    }
 }
 
 /// A row, ready to be written.

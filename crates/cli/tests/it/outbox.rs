@@ -48,7 +48,8 @@ fn tells_its_story(store: &str) {
     let none = json!({"examined": 0, "completed": 0, "dropped": 0, "cancelled": 0, "open": 0});
     for options in [&["--dry-run"][..], &["--scan", "--dry-run"], &["--scan"], &[]] {
         let words = [&["reconcile"], options].concat();
-        assert_eq!(outbox(folder, store, &words, ""), [none.clone()], "{words:?}");
+        let told = outbox(folder, store, &words, "");
+        assert_eq!(told, std::slice::from_ref(&none), "{words:?}");
     }
     let swept = outbox(folder, store, &["sweep", "--dry-run"], "");
     assert_eq!(swept, [json!({"messages": 0, "receipts": 0, "holds": 0, "buckets": 0})]);

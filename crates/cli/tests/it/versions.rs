@@ -194,6 +194,21 @@ fn a_schema_is_inferred_from_the_first_lines_of_standard_input() {
 }
 
 #[test]
+fn bad_rows_are_where_it_says_and_readable() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("s.cql"), SCHEMA).unwrap();
+    std::fs::write(dir.path().join("f.csv"), "id,name\n1,one\nx,two\n").unwrap();
+    let words = ["versions", "--store", "sqlite:s.db", "publish", "--table", "shop.t"];
+    let own = ["--data-ts", "1", "--run-id", "r", "--schema", "s.cql", "f.csv"];
+    let (code, out, err) = run(dir.path(), &[&words[..], &own].concat());
+    assert_eq!((code, err.as_str()), (Some(1), ""), "{out}");
+    assert!(out.ends_with("bad rows, each with its place and reason: r.bad.jsonl\n"), "{out}");
+    let report = std::fs::read_to_string(dir.path().join("r.bad.jsonl")).unwrap();
+    let report: Value = serde_json::from_str(report.trim()).unwrap();
+    assert_eq!((&report["line"], &report["record"]), (&json!(3), &json!("x, two")), "{report}");
+}
+
+#[test]
 fn a_run_that_is_done_takes_no_other_source() {
     let dir = tempfile::tempdir().unwrap();
     let shop = Shop { folder: dir.path(), store: "sqlite:s.db", table: "shop.t" };

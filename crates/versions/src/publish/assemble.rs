@@ -95,8 +95,7 @@ impl Assembler {
                         Ok(None)
                     }
                     Err(reason) => {
-                        let text: Vec<String> =
-                            fields.iter().map(|field| format!("{field:?}")).collect();
+                        let text: Vec<String> = fields.iter().map(ToString::to_string).collect();
                         Ok(Some(self.bad(BadRow { line, reason, text: text.join(", ") })))
                     }
                 }

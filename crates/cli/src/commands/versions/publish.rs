@@ -33,6 +33,7 @@ pub(super) async fn run(
     }
     let progress = Progress::default();
     let (run_id, table, keep) = (run.run_id.clone(), run.table.clone(), arguments.keep);
+    let report = run.bad_rows.clone();
     let ports = Ports::system();
     let published = tokio::select! {
         published = store.publish(run, &progress) => published,
@@ -56,6 +57,9 @@ pub(super) async fn run(
     }
     output.document(&published);
     told(&published, &progress, arguments, output);
+    if let Some(report) = report.filter(|_| published.bad_rows > 0) {
+        output.line(format!("bad rows, each with its place and reason: {}", report.display()));
+    }
     let vetoed = published.status != Status::Completed;
     Ok(if vetoed { Outcome::ChecksFailed } else { Outcome::Done })
 }
