@@ -48,8 +48,11 @@ pub async fn publish<B: Catalog + Tables>(
     let mut published = match run.begin().await? {
         Begun::Completed(row) => {
             let told = run.told(&row, backend.snapshot(&publish.table).await?);
-            let before = "it was published before: nothing was read".to_owned();
-            let note = told.note.map_or(before.clone(), |note| format!("{before}; {note}"));
+            let mut note = "it was published before: nothing was read".to_owned();
+            if let Some(more) = told.note {
+                note.push_str("; ");
+                note.push_str(&more);
+            }
             Published { note: Some(note), ..told }
         }
         Begun::Ours(row) => Box::pin(run.carry_out(*row, progress)).await?,
@@ -116,7 +119,7 @@ impl<B: Catalog + Tables> Run<'_, B> {
         if let Some(row) = snapshot.run(run_id).filter(|row| row.status == Status::Completed) {
             // Whoever repeats a run need not have its sources any more; other ones are another run.
             if let Ok(input) = find(&publish.sources, &*publish.storage, &publish.read) {
-                same_source(row, input.describe())?;
+                same_source(row, &input.describe())?;
             }
             return Ok(Begun::Completed(Box::new(row.clone())));
         }
@@ -130,7 +133,7 @@ impl<B: Catalog + Tables> Run<'_, B> {
         let source = input.describe();
         let schema = match snapshot.run(run_id) {
             Some(row) => {
-                same_source(row, source.clone())?;
+                same_source(row, &source)?;
                 row.story.schema.clone()
             }
             None => {
@@ -436,9 +439,8 @@ impl<B: Catalog + Tables> Run<'_, B> {
     }
 }
 
-/// The error and its causes, for the catalog.
 /// A run goes on with the sources that it began with.
-fn same_source(row: &TableVersion, source: String) -> Result<(), PublishError> {
+fn same_source(row: &TableVersion, source: &str) -> Result<(), PublishError> {
     if row.story.source == source {
         return Ok(());
     }
@@ -446,6 +448,7 @@ fn same_source(row: &TableVersion, source: String) -> Result<(), PublishError> {
     Err(PublishError::SourceChanged { run_id: row.run_id.as_str().into(), was, is })
 }
 
+/// The error and its causes, for the catalog.
 fn told(error: &PublishError) -> String {
     let mut text = error.to_string();
     let mut next = std::error::Error::source(error);
