@@ -5,6 +5,7 @@
 //! here and elsewhere share a partition.
 
 mod clients;
+mod deliveries;
 mod error;
 mod groups;
 mod probe;

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 
 use crate::datatype::CqlType;
 use crate::hex;
-use crate::json::{self, calendar};
+use crate::json::{self, calendar, quoted};
 use crate::value::{CounterContext, Duration, ShardKind, Value};
 use crate::wire::{Reader, push_signed_vint};
 
@@ -87,13 +87,11 @@ fn scalar(ty: &CqlType, bytes: &[u8], value: &Value<'_>, out: &mut String) -> Op
         Value::Boolean(truth) if bytes == [u8::from(*truth)] => {
             out.push_str(if *truth { "true" } else { "false" });
         }
-        Value::VarInt(number) if number.to_signed_bytes_be() == bytes => {
+        Value::VarInt(number) if is_shortest(bytes) => {
             let _infallible = write!(out, "\"{number}\"");
         }
-        Value::Decimal(decimal) if bytes.get(4..)? == decimal.unscaled.to_signed_bytes_be() => {
-            out.push('"');
-            json::write(Some(value), out);
-            out.push('"');
+        Value::Decimal(_) if is_shortest(bytes.get(4..)?) => {
+            quoted(out, |out| json::write(Some(value), out));
         }
         Value::Float(number) => {
             float(f64::from(*number), number.to_bits() == f32::NAN.to_bits(), value, out)?;
@@ -102,10 +100,13 @@ fn scalar(ty: &CqlType, bytes: &[u8], value: &Value<'_>, out: &mut String) -> Op
             float(*number, number.to_bits() == f64::NAN.to_bits(), value, out)?;
         }
         Value::Timestamp(at) if DAYS.contains(&at.div_euclid(MILLISECONDS_PER_DAY)) => {
-            timestamp(*at, out);
+            quoted(out, |out| timestamp(*at, out));
         }
-        Value::Date(days) if DAYS.contains(days) => quoted(&calendar::date(*days), out),
-        Value::Inet(_) => quoted(&address(bytes)?.to_string(), out),
+        Value::Date(days) if DAYS.contains(days) => quoted(out, |out| calendar::date(*days, out)),
+        Value::Inet(_) => {
+            let address = address(bytes)?;
+            let _infallible = write!(out, "\"{address}\"");
+        }
         Value::Duration(span) if duration_bytes(*span) == bytes => {
             let Duration { months, days, nanoseconds } = span;
             let _infallible = write!(
@@ -142,11 +143,20 @@ fn float(number: f64, usual_nan: bool, value: &Value<'_>, out: &mut String) -> O
 
 /// `2026-11-15T21:00:00.000Z`
 fn timestamp(milliseconds: i64, out: &mut String) {
-    let of_day = milliseconds.rem_euclid(MILLISECONDS_PER_DAY);
-    let date = calendar::date(milliseconds.div_euclid(MILLISECONDS_PER_DAY));
-    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
-    let (second, fraction) = (of_day / 1000 % 60, of_day % 1000);
-    let _infallible = write!(out, "\"{date}T{hour:02}:{minute:02}:{second:02}.{fraction:03}Z\"");
+    calendar::date(milliseconds.div_euclid(MILLISECONDS_PER_DAY), out);
+    out.push('T');
+    calendar::clock(milliseconds.rem_euclid(MILLISECONDS_PER_DAY), 1000, 3, out);
+    out.push('Z');
+}
+
+/// Whether a whole number has no byte that only repeats its sign.
+fn is_shortest(bytes: &[u8]) -> bool {
+    match bytes {
+        [] => false,
+        [0, second, ..] => *second >= 0x80,
+        [0xff, second, ..] => *second < 0x80,
+        _ => true,
+    }
 }
 
 /// The address as it was written: IPv4 in IPv6 clothes stays what it is.
@@ -310,12 +320,6 @@ fn separate(first: &mut bool, out: &mut String) {
     if !std::mem::take(first) {
         out.push(',');
     }
-}
-
-fn quoted(text: &str, out: &mut String) {
-    out.push('"');
-    out.push_str(text);
-    out.push('"');
 }
 
 #[cfg(test)]

@@ -41,20 +41,20 @@ pub fn write(value: Option<&Value<'_>>, out: &mut String) {
             out.push('"');
         }
         Value::Boolean(truth) => out.push_str(if *truth { "true" } else { "false" }),
-        Value::TinyInt(number) => out.push_str(&number.to_string()),
-        Value::SmallInt(number) => out.push_str(&number.to_string()),
-        Value::Int(number) => out.push_str(&number.to_string()),
-        Value::BigInt(number) | Value::Counter(number) => out.push_str(&number.to_string()),
+        Value::TinyInt(number) => whole(*number, out),
+        Value::SmallInt(number) => whole(*number, out),
+        Value::Int(number) => whole(*number, out),
+        Value::BigInt(number) | Value::Counter(number) => whole(*number, out),
         Value::VarInt(number) => out.push_str(&number.to_string()),
         Value::Decimal(decimal) => number::decimal(decimal, out),
         Value::Float(number) => number::float(&format!("{number:e}"), out),
         Value::Double(number) => number::float(&format!("{number:e}"), out),
-        Value::Timestamp(milliseconds) => quoted(&calendar::timestamp(*milliseconds), out),
-        Value::Date(days) => quoted(&calendar::date(*days), out),
-        Value::Time(nanoseconds) => quoted(&calendar::time(*nanoseconds), out),
-        Value::Uuid(uuid) => quoted(&uuid.hyphenated().to_string(), out),
-        Value::Inet(address) => quoted(&inet(*address), out),
-        Value::Duration(span) => quoted(&duration(*span), out),
+        Value::Timestamp(at) => quoted(out, |out| calendar::timestamp(*at, out)),
+        Value::Date(days) => quoted(out, |out| calendar::date(*days, out)),
+        Value::Time(at) => quoted(out, |out| calendar::time(*at, out)),
+        Value::Uuid(uuid) => quoted(out, |out| write_uuid(*uuid, out)),
+        Value::Inet(address) => quoted(out, |out| out.push_str(&inet(*address))),
+        Value::Duration(span) => quoted(out, |out| out.push_str(&duration(*span))),
         Value::Sequence(elements) | Value::Tuple(elements) => {
             write_list(elements.iter().map(Option::as_ref), out);
         }
@@ -142,10 +142,20 @@ fn separate(index: usize, out: &mut String) {
     }
 }
 
-fn quoted(text: &str, out: &mut String) {
+pub(crate) fn quoted(out: &mut String, write: impl FnOnce(&mut String)) {
     out.push('"');
-    out.push_str(text);
+    write(out);
     out.push('"');
+}
+
+/// Appends a whole number. Events are full of them, and formatting is slow.
+pub(crate) fn whole(number: impl itoa::Integer, out: &mut String) {
+    out.push_str(itoa::Buffer::new().format(number));
+}
+
+/// Appends a UUID in its usual form.
+pub(crate) fn write_uuid(uuid: uuid::Uuid, out: &mut String) {
+    out.push_str(uuid.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()));
 }
 
 /// Appends a text with what JSON does not take as it is spelt out.

@@ -14,6 +14,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{DeliveryResult, ProducerContext};
 use secrecy::ExposeSecret;
 
+use super::deliveries::Receipt;
 use super::error::{Error, code_of, is_denial, is_passing};
 
 /// How Kafka is used.
@@ -123,8 +124,6 @@ struct Said {
     login: Option<String>,
     /// Whether the client has given up for good.
     fatal: bool,
-    /// Why the first record that was not delivered was not.
-    undelivered: Option<RDKafkaErrorCode>,
 }
 
 impl Context {
@@ -139,14 +138,6 @@ impl Context {
 
     fn last(&self) -> Option<String> {
         self.with(|said| said.last.clone())
-    }
-
-    pub(super) fn forget_deliveries(&self) {
-        self.with(|said| said.undelivered = None);
-    }
-
-    pub(super) fn first_undelivered(&self) -> Option<RDKafkaErrorCode> {
-        self.with(|said| said.undelivered)
     }
 
     pub(super) fn has_given_up(&self) -> bool {
@@ -182,12 +173,9 @@ impl ClientContext for Context {
 impl ConsumerContext for Context {}
 
 impl ProducerContext for Context {
-    type DeliveryOpaque = ();
+    type DeliveryOpaque = Box<Receipt>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-        if let Err((error, _)) = result {
-            let code = code_of(error).unwrap_or(RDKafkaErrorCode::Unknown);
-            self.with(|said| said.undelivered = said.undelivered.or(Some(code)));
-        }
+    fn delivery(&self, result: &DeliveryResult<'_>, receipt: Box<Receipt>) {
+        receipt.ended(result);
     }
 }

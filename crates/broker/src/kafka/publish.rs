@@ -4,18 +4,17 @@
 //! of order): when the time of a request is up, everything it has not sent is thrown away and the
 //! producer is replaced.
 
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::future_producer::{Delivery, DeliveryFuture};
-use rdkafka::producer::{FutureProducer, FutureRecord, Producer as _, PurgeConfig};
+use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig, ThreadedProducer};
 use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
-use super::error::{Error as KafkaFailure, code_of, is_refusal};
+use super::deliveries::{Deliveries, Outcome, Place, Receipt};
+use super::error::{Error as KafkaFailure, code_of};
 use crate::contract::{Error, NewRecord, Offset, Position};
 
 /// Settings of every producer.
@@ -42,7 +41,7 @@ pub(super) struct Producers {
 }
 
 struct Producer {
-    client: FutureProducer<Context>,
+    client: ThreadedProducer<Context>,
     context: Context,
 }
 
@@ -79,46 +78,25 @@ impl Producers {
     ) -> Result<Vec<Position>, Error> {
         let producer = self.current(clients)?;
         let deadline = Instant::now() + clients.options.timeout;
-        let mut sent = Vec::with_capacity(records.len());
-        let mut failure = None;
-        for (record, partition) in records.iter().zip(partitions) {
-            match producer.send(record, *partition, deadline).await {
-                Ok(delivery) => sent.push(delivery),
-                Err(error) => {
-                    failure = Some(error);
-                    break;
-                }
+        let deliveries = Deliveries::new(records.len());
+        for (index, (record, partition)) in records.iter().zip(partitions).enumerate() {
+            let next = prepared(record, *partition, deliveries.receipt(index));
+            if let Err(why) = producer.send(next, deadline).await {
+                deliveries.not_sent(index, why);
+                break;
             }
         }
-        let mut positions = Vec::with_capacity(sent.len());
-        let mut may_arrive = false;
-        // One alarm for all of them: setting it anew would cost as much as the delivery.
-        let mut late = pin!(tokio::time::sleep_until(deadline));
-        for (record, delivery) in records.iter().zip(sent) {
-            let delivered = tokio::select! {
-                biased;
-                delivered = delivery => match delivered {
-                    Ok(Ok(delivered)) => Ok(delivered),
-                    Ok(Err((error, _))) => Err(error),
-                    Err(_) => Err(KafkaError::Canceled),
-                },
-                () = &mut late => {
-                    self.discard(&producer);
-                    Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut))
-                }
-            };
-            match delivered {
-                Ok(delivered) => positions.push(position(record, &delivered)),
-                Err(error) => {
-                    may_arrive |= !code_of(&error).is_some_and(is_refusal);
-                    failure.get_or_insert(error);
-                }
-            }
-        }
+        let is_late = tokio::time::timeout_at(deadline, deliveries.over()).await.is_err();
+        let Outcome { places, failure, may_have_arrived } = deliveries.outcome();
+        let late = KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut);
+        let failure = failure.or(is_late.then_some(late));
+        let delivered = records.iter().zip(places);
+        let positions: Vec<Position> =
+            delivered.filter_map(|(record, place)| Some(position(record, place?))).collect();
         let Some(source) = failure else { return Ok(positions) };
         // A refused batch must not be followed by what stands behind it.
         self.discard(&producer);
-        if positions.is_empty() && !may_arrive {
+        if positions.is_empty() && !may_have_arrived {
             let what = "publish the records".to_owned();
             return Err(clients.failed(&producer.context, what, source).into());
         }
@@ -129,46 +107,51 @@ impl Producers {
 
 impl Producer {
     /// Hands a record to the client; waits while its queue is full.
-    async fn send(
-        &self,
-        record: &NewRecord,
-        partition: i32,
-        deadline: Instant,
-    ) -> Result<DeliveryFuture, KafkaError> {
-        let mut next = FutureRecord::to(&record.topic)
-            .partition(partition)
-            .payload(record.payload.as_slice())
-            .timestamp(timestamp(record))
-            .headers(headers(record));
-        next.key = record.key.as_deref();
+    async fn send(&self, record: Prepared<'_>, deadline: Instant) -> Result<(), KafkaError> {
+        let mut next = record;
         loop {
-            match self.client.send_result(next) {
-                Ok(delivery) => return Ok(delivery),
-                Err((error, back)) => {
-                    let is_full = code_of(&error) == Some(RDKafkaErrorCode::QueueFull);
-                    if !is_full || Instant::now() >= deadline {
-                        return Err(error);
-                    }
-                    next = back;
-                    tokio::time::sleep(QUEUE_WAIT).await;
-                }
+            let Err((error, back)) = self.client.send(next) else { return Ok(()) };
+            if !is_full(&error) || Instant::now() >= deadline {
+                return Err(error);
             }
+            next = back;
+            tokio::time::sleep(QUEUE_WAIT).await;
         }
     }
 }
 
-fn position(record: &NewRecord, delivered: &Delivery) -> Position {
-    let partition = u32::try_from(delivered.partition).unwrap_or_default();
-    Position { topic: record.topic.clone(), partition, offset: Offset(delivered.offset) }
+/// A record as the library takes it.
+pub(super) type Prepared<'r> = BaseRecord<'r, [u8], [u8], Box<Receipt>>;
+
+/// A record with its partition and receipt.
+pub(super) fn prepared(record: &NewRecord, partition: i32, receipt: Box<Receipt>) -> Prepared<'_> {
+    BaseRecord {
+        partition: Some(partition),
+        payload: Some(record.payload.as_slice()),
+        key: record.key.as_deref(),
+        timestamp: Some(timestamp(record)),
+        headers: Some(headers(record)),
+        ..BaseRecord::with_opaque_to(&record.topic, receipt)
+    }
+}
+
+/// Whether the library's queue has no room for now.
+pub(super) fn is_full(error: &KafkaError) -> bool {
+    code_of(error) == Some(RDKafkaErrorCode::QueueFull)
+}
+
+fn position(record: &NewRecord, (partition, offset): Place) -> Position {
+    let partition = u32::try_from(partition).unwrap_or_default();
+    Position { topic: record.topic.clone(), partition, offset: Offset(offset) }
 }
 
 /// The time of a record. To the library 0 means now, and a broker takes nothing from before 1970: such
 /// a record gets the first moment there is.
-pub(super) fn timestamp(record: &NewRecord) -> i64 {
+fn timestamp(record: &NewRecord) -> i64 {
     record.timestamp.as_millis().max(1)
 }
 
-pub(super) fn headers(record: &NewRecord) -> OwnedHeaders {
+fn headers(record: &NewRecord) -> OwnedHeaders {
     let empty = OwnedHeaders::new_with_capacity(record.headers.len());
     record
         .headers

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
 use super::error::{Error as KafkaFailure, code_of};
-use super::publish::{SETTINGS, headers, timestamp};
+use super::deliveries::Deliveries;
+use super::publish::{Prepared, SETTINGS, is_full, prepared};
 use super::read::partition_number;
 use super::{KafkaBroker, panicked};
 use crate::contract::{Error, Marker, NewRecord, Publisher, Transaction};
@@ -119,7 +120,6 @@ impl Producer {
         marker: Option<&Marker>,
     ) -> Result<(), Error> {
         let (deadline, of) = (self.deadline(), records.len());
-        self.context.forget_deliveries();
         match step(deadline, |_| self.client.begin_transaction()) {
             Step::Done => {}
             Step::Fenced => return Err(self.fenced(false)),
@@ -142,34 +142,28 @@ impl Producer {
     /// Sends everything and waits until it is delivered.
     fn send_all<'r>(
         &self,
-        records: impl Iterator<Item = (&'r NewRecord, i32)>,
+        records: impl ExactSizeIterator<Item = (&'r NewRecord, i32)>,
         marker: Option<&Marker>,
         deadline: Instant,
     ) -> Result<(), KafkaError> {
-        for (record, partition) in records {
-            self.send(deadline, || BaseRecord {
-                partition: Some(partition),
-                payload: Some(record.payload.as_slice()),
-                key: record.key.as_deref(),
-                timestamp: Some(timestamp(record)),
-                headers: Some(headers(record)),
-                ..BaseRecord::to(&record.topic)
-            })?;
+        let count = records.len();
+        let deliveries = Deliveries::new(count + usize::from(marker.is_some()));
+        for (index, (record, partition)) in records.enumerate() {
+            self.send(prepared(record, partition, deliveries.receipt(index)), deadline)?;
         }
         if let Some(marker) = marker {
-            self.send(deadline, || {
-                BaseRecord::to(&marker.topic)
-                    .partition(partition_number(marker.partition))
-                    .key(marker.key.as_slice())
-                    .payload(marker.value.as_slice())
-            })?;
+            let record = BaseRecord::with_opaque_to(&marker.topic, deliveries.receipt(count))
+                .partition(partition_number(marker.partition))
+                .key(marker.key.as_slice())
+                .payload(marker.value.as_slice());
+            self.send(record, deadline)?;
         }
         loop {
             self.client.poll(Duration::ZERO);
-            if let Some(code) = self.context.first_undelivered() {
-                return Err(KafkaError::MessageProduction(code));
+            if let Some(failure) = deliveries.failure() {
+                return Err(failure);
             }
-            if self.client.in_flight_count() == 0 {
+            if deliveries.are_over() {
                 return Ok(());
             }
             if Instant::now() >= deadline {
@@ -179,23 +173,16 @@ impl Producer {
         }
     }
 
-    fn send<'a>(
-        &self,
-        deadline: Instant,
-        record: impl Fn() -> BaseRecord<'a, [u8], [u8]>,
-    ) -> Result<(), KafkaError> {
+    fn send(&self, record: Prepared<'_>, deadline: Instant) -> Result<(), KafkaError> {
+        let mut next = record;
         loop {
-            match self.client.send(record()) {
-                Ok(()) => return Ok(()),
-                Err((error, _)) => {
-                    let is_full = code_of(&error) == Some(RDKafkaErrorCode::QueueFull);
-                    if !is_full || Instant::now() >= deadline {
-                        return Err(error);
-                    }
-                    self.client.poll(Duration::ZERO);
-                    std::thread::sleep(LOOK);
-                }
+            let Err((error, back)) = self.client.send(next) else { return Ok(()) };
+            if !is_full(&error) || Instant::now() >= deadline {
+                return Err(error);
             }
+            next = back;
+            self.client.poll(Duration::ZERO);
+            std::thread::sleep(LOOK);
         }
     }
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Change, ChangeEvent, Encode, Operation, Scope};
 use crate::datatype::CqlType;
 use crate::exact;
-use crate::json::{escape, write_string};
+use crate::json::{escape, whole, write_string, write_uuid};
 use crate::schema::{Column, Table};
 use crate::update::{
     Bound, Cell, ColumnUpdate, Content, Deletion, Element, Expiry, Liveness, RowUpdate, Side,
@@ -82,19 +82,18 @@ pub fn write(event: &ChangeEvent<'_>, policy: &Policy, out: &mut String) {
     let table = event.table;
     let writer = Writer { table, policy };
     let operation = event.operation();
-    let _infallible =
-        write!(out, "{{\"event_id\":\"{}\",\"source_table\":", event.event_id.hyphenated());
-    out.push('"');
+    out.push_str("{\"event_id\":\"");
+    write_uuid(event.event_id, out);
+    out.push_str("\",\"source_table\":\"");
     escape(&table.keyspace, out);
     out.push('.');
     escape(&table.name, out);
-    let _infallible = write!(
-        out,
-        "\",\"table_id\":\"{}\",\"operation\":\"{}\",\"scope\":\"{}\",\"primary_key\":",
-        table.id,
-        operation.name(),
-        event.scope().name()
-    );
+    out.push_str("\",\"table_id\":\"");
+    write_uuid(table.id.0, out);
+    for part in ["\",\"operation\":\"", operation.name(), "\",\"scope\":\"", event.scope().name()] {
+        out.push_str(part);
+    }
+    out.push_str("\",\"primary_key\":");
     writer.primary_key(event, out);
     out.push_str(",\"before_data\":null,\"after_data\":");
     match &event.change {
@@ -108,15 +107,17 @@ pub fn write(event: &ChangeEvent<'_>, policy: &Policy, out: &mut String) {
     writer.change(&event.change, out);
     out.push_str(",\"cassandra_node\":");
     write_string(&event.origin.node, out);
-    let _infallible = write!(
-        out,
-        ",\"schema_version\":{},\"trace_id\":\"{}\",\"position\":{{\"segment\":{},\"offset\":{},\"index\":{}}}}}",
-        event.origin.schema_version,
-        event.trace_id.simple(),
-        event.origin.segment,
-        event.origin.offset,
-        event.index
-    );
+    out.push_str(",\"schema_version\":");
+    whole(event.origin.schema_version, out);
+    out.push_str(",\"trace_id\":\"");
+    out.push_str(event.trace_id.simple().encode_lower(&mut Uuid::encode_buffer()));
+    out.push_str("\",\"position\":{\"segment\":");
+    whole(event.origin.segment, out);
+    out.push_str(",\"offset\":");
+    whole(event.origin.offset, out);
+    out.push_str(",\"index\":");
+    whole(event.index, out);
+    out.push_str("}}");
 }
 
 impl Operation {
@@ -387,10 +388,9 @@ fn write_cell(cell: &Cell<&[u8]>, out: &mut String) {
     }
 }
 
-/// A write time. Every cell has one, and formatting is what takes longest about it.
 fn write_timestamp(timestamp: Timestamp, out: &mut String) {
     out.push_str("\"timestamp\":");
-    out.push_str(itoa::Buffer::new().format(timestamp.0));
+    whole(timestamp.0, out);
 }
 
 fn write_expiry(expiry: Option<Expiry>, out: &mut String) {

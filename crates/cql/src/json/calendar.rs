@@ -9,33 +9,59 @@ const YEAR_MAX: i64 = 292_278_994;
 const DAYS_PER_ERA: i64 = 146_097;
 
 /// `2026-11-15 21:00:00.000Z`; years are counted in their era, those beyond 9999 have a plus.
-pub(super) fn timestamp(milliseconds: i64) -> String {
+pub(super) fn timestamp(milliseconds: i64, out: &mut String) {
     let (year, month, day) = civil(milliseconds.div_euclid(MILLISECONDS_PER_DAY));
-    let of_day = milliseconds.rem_euclid(MILLISECONDS_PER_DAY);
-    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
-    let (second, fraction) = (of_day / 1000 % 60, of_day % 1000);
     // The year before 1 is the first one of the other era.
     let year = if year > 0 { year } else { 1 - year };
-    let sign = if year > 9999 { "+" } else { "" };
-    format!("{sign}{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{fraction:03}Z")
+    day_of(if year > 9999 { "+" } else { "" }, year, month, day, out);
+    out.push(' ');
+    clock(milliseconds.rem_euclid(MILLISECONDS_PER_DAY), 1000, 3, out);
+    out.push('Z');
 }
 
 /// `2026-11-15`; years are astronomical, with a sign below 0 and beyond 9999.
-pub(crate) fn date(days: i64) -> String {
+pub(crate) fn date(days: i64, out: &mut String) {
     let (year, month, day) = civil(days);
     let sign = match year {
         ..0 => "-",
         0..=9999 => "",
         _ => "+",
     };
-    format!("{sign}{:04}-{month:02}-{day:02}", year.unsigned_abs())
+    day_of(sign, year.saturating_abs(), month, day, out);
 }
 
 /// `21:00:00.000000000`
-pub(super) fn time(nanoseconds: i64) -> String {
-    let seconds = nanoseconds / 1_000_000_000;
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{hour:02}:{minute:02}:{second:02}.{:09}", nanoseconds % 1_000_000_000)
+pub(super) fn time(nanoseconds: i64, out: &mut String) {
+    clock(nanoseconds, 1_000_000_000, 9, out);
+}
+
+fn day_of(sign: &str, year: i64, month: i64, day: i64, out: &mut String) {
+    out.push_str(sign);
+    padded(year, 4, out);
+    out.push('-');
+    padded(month, 2, out);
+    out.push('-');
+    padded(day, 2, out);
+}
+
+/// A time of day in units of which so many make a second, with so many decimals.
+pub(crate) fn clock(of_day: i64, per_second: i64, decimals: usize, out: &mut String) {
+    let seconds = of_day / per_second;
+    padded(seconds / 3600, 2, out);
+    out.push(':');
+    padded(seconds / 60 % 60, 2, out);
+    out.push(':');
+    padded(seconds % 60, 2, out);
+    out.push('.');
+    padded(of_day % per_second, decimals, out);
+}
+
+/// A number with zeros before it up to a width.
+fn padded(number: i64, width: usize, out: &mut String) {
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(number);
+    out.extend(std::iter::repeat_n('0', width.saturating_sub(digits.len())));
+    out.push_str(digits);
 }
 
 /// Reads a timestamp as [`super::write`] prints it, from year 1 on: milliseconds since 1970.
@@ -131,7 +157,9 @@ mod tests {
         for milliseconds in
             [0, 1, -1, 1_794_770_958_124, -62_135_596_800_000, 253_402_300_800_000, i64::MAX]
         {
-            assert_eq!(parse_timestamp(&timestamp(milliseconds)), Some(milliseconds));
+            let mut text = String::new();
+            timestamp(milliseconds, &mut text);
+            assert_eq!(parse_timestamp(&text), Some(milliseconds));
         }
         for wrong in ["", "2026-11-15", "2026-13-01 00:00:00.000Z", "2026-01-01 00:00:00.1Z"] {
             assert_eq!(parse_timestamp(wrong), None);

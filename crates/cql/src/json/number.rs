@@ -54,12 +54,21 @@ pub(super) fn decimal(decimal: &Decimal, out: &mut String) {
     if decimal.unscaled.sign() == num_bigint::Sign::Minus {
         out.push('-');
     }
-    let digits = decimal.unscaled.magnitude().to_string();
+    let magnitude = decimal.unscaled.magnitude();
+    let (mut small, large);
+    // Most are small, and a large number takes long to write.
+    let digits = if let Ok(number) = u64::try_from(magnitude) {
+        small = itoa::Buffer::new();
+        small.format(number)
+    } else {
+        large = magnitude.to_string();
+        &large
+    };
     let count = i64::try_from(digits.len()).unwrap_or(i64::MAX);
     let scale = i64::from(decimal.scale);
     let exponent = count.saturating_sub(1) - scale;
     if scale >= 0 && exponent >= -6 {
-        plain_decimal(&digits, count - scale, out);
+        plain_decimal(digits, count - scale, out);
         return;
     }
     let mut rest = digits.chars();

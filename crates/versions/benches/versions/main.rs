@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     }
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|named| named == part);
     // A node of its own, so that the processor time it prints is of this bench alone.
-    let node = Instance::start(Spec::cassandra().name("bench"))?;
+    let node = Instance::start(node())?;
     if wanted("publish") {
         publish::run(&runtime, &node, size)?;
     }
@@ -84,6 +84,24 @@ fn main() -> Result<()> {
         runtime.block_on(switch::run(&node, size))?;
     }
     Ok(())
+}
+
+/// A node with the settings that Cassandra comes with, where those of tests differ: these are made for
+/// many short segments and little memory.
+fn node() -> Spec {
+    Spec::cassandra()
+        .name("bench")
+        .heap("2G")
+        .set("cdc_enabled", "false")
+        .set("commitlog_segment_size", "32MiB")
+        .set("commitlog_total_space", "8192MiB")
+        .set("commitlog_sync_period", "10000ms")
+        .set("memtable_heap_space", "512MiB")
+        .set("memtable_offheap_space", "512MiB")
+        .set("memtable_flush_writers", "2")
+        .set("concurrent_reads", "32")
+        .set("concurrent_writes", "32")
+        .set("concurrent_compactors", "2")
 }
 
 /// Versions on the node, in the keyspace of the bench.
