@@ -27,6 +27,16 @@ pub fn settle(pid: u32) -> Result<()> {
     Ok(())
 }
 
+/// The time that the host gave to other machines while a processor here had something to do, over all
+/// processors: what it takes, no program here can help.
+pub fn stolen_time() -> Result<Duration> {
+    let path = "/proc/stat";
+    let stat = std::fs::read_to_string(path).or_fail(|| format!("read {path}"))?;
+    let ticks = stat.split_ascii_whitespace().nth(8).and_then(|field| field.parse::<u64>().ok());
+    let ticks = ticks.ok_or_else(|| Error::new(format!("{path} cannot be understood")))?;
+    Ok(Duration::from_millis(ticks * 10))
+}
+
 /// Two neighbouring times of `/proc/PID/stat`, counted from behind the name.
 fn stat(pid: &str, first: usize) -> Result<Duration> {
     let path = format!("/proc/{pid}/stat");
@@ -72,5 +82,6 @@ mod tests {
         assert!(processor_time(own).is_ok());
         assert!(peak_bytes(own) >= resident_bytes().map(|_| 1));
         assert!(peak_bytes(u32::MAX).is_none());
+        assert!(stolen_time().is_ok());
     }
 }

@@ -33,7 +33,9 @@ pub(super) fn prepare(plan: &Plan<'_>) -> Result<Vec<OsString>> {
     let properties = plan.write("server.properties", &properties(plan))?;
     let log4j = plan.write("log4j2.yaml", LOG4J)?;
     let mut command: Vec<OsString> = vec![java::java17()?.into()];
-    command.extend(["-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xms64M"].map(Into::into));
+    command.extend(["-XX:+UseSerialGC", "-XX:-UsePerfData"].map(Into::into));
+    // A heap that grows does so in full collections, each a pause that a client sees.
+    command.push(format!("-Xms{}", plan.spec.heap).into());
     command.push(format!("-Xmx{}", plan.spec.heap).into());
     command.push(format!("-Dlog4j2.configurationFile={}", log4j.display()).into());
     if plan.spec.quick_compiler {

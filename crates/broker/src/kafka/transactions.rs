@@ -9,16 +9,17 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
-use super::error::{Error as KafkaFailure, code_of};
 use super::deliveries::Deliveries;
+use super::error::{Error as KafkaFailure, code_of};
 use super::publish::{Prepared, SETTINGS, is_full, prepared};
 use super::read::partition_number;
 use super::{KafkaBroker, panicked};
 use crate::contract::{Error, Marker, NewRecord, Publisher, Transaction};
 
 /// How often deliveries are looked for. The library's own flush looks every 100 ms, which would be the
-/// least a transaction takes; a poll that waits spins.
-const LOOK: Duration = Duration::from_micros(250);
+/// least a transaction takes; a poll that waits spins, and looking more often costs what the broker
+/// needs where the two share processors.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// How long an open transaction of a publisher that is gone holds up readers, if nobody takes over.
 const TRANSACTION_TIMEOUT_MS: &str = "60000";

@@ -24,6 +24,7 @@ mod throughput;
 
 use std::error::Error;
 use std::path::Path;
+use std::time::Instant;
 
 use helenus_broker::contract::Broker;
 use helenus_broker::kafka::{KafkaBroker, Options as KafkaOptions};
@@ -33,6 +34,7 @@ use helenus_sqlite::Engine;
 use helenus_store::Ports;
 use helenus_store::sqlite::{self, SqliteStore};
 use helenus_testkit::services::Registry;
+use helenus_testkit::usage::stolen_time;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -94,11 +96,12 @@ async fn run(wanted: &(dyn Fn(&str) -> bool + Sync), size: Size) -> Result<()> {
     if wanted("idle") {
         idle::run(&broker, dir.path()).await?;
     }
-    if wanted("throughput") {
-        throughput::run(&broker, &address, dir.path(), size.backlog).await?;
-    }
+    // Before the gigabytes of the next part, which the disk goes on writing for a while.
     if wanted("latency") {
         latencies(&broker, &address, dir.path(), size).await?;
+    }
+    if wanted("throughput") {
+        throughput::run(&broker, &address, dir.path(), size.backlog).await?;
     }
     if wanted("pending") {
         pending::sqlite(dir.path(), size.dispatched.0).await?;
@@ -111,22 +114,29 @@ async fn run(wanted: &(dyn Fn(&str) -> bool + Sync), size: Size) -> Result<()> {
 
 async fn latencies(broker: &KafkaBroker, address: &str, dir: &Path, size: Size) -> Result<()> {
     const RATE: usize = 1_000;
-    for (name, mode, wake_up) in [
-        // The broker compiles itself meanwhile: its first transactions take several times as long.
-        ("exactly-once, warming up", Mode::ExactlyOnce, true),
-        ("exactly-once, warming up", Mode::ExactlyOnce, false),
-        ("at-least-once", Mode::AtLeastOnce, true),
-        ("exactly-once", Mode::ExactlyOnce, true),
-        ("exactly-once, polling only", Mode::ExactlyOnce, false),
-    ] {
+    const WARM_UPS: usize = 4;
+    let pace = latency::Pace { rate: RATE, messages: RATE * size.seconds };
+    let measure = async |name: &str, mode, wake_up| -> Result<()> {
         let topic = topic(broker).await?;
         let store = open(&dir.join(format!("{topic}.db"))).await?;
         let options = Options { mode, wake_up, ..Options::default() };
         let relay = Relay::new(store.clone(), broker.clone(), options, Ports::system());
-        let pace = latency::Pace { rate: RATE, messages: RATE * size.seconds };
+        let (began, stolen) = (Instant::now(), stolen_time()?);
         let latency = latency::measure(&relay, &store, address, &topic, pace).await?;
-        println!("enqueue to consumer, {RATE} msg/s, {name:<27} {latency}");
+        let stolen = (stolen_time()? - stolen).as_secs_f64() / began.elapsed().as_secs_f64();
+        println!(
+            "enqueue to consumer, {RATE} msg/s, {name:<27} {latency}   {:.0} % of a core was taken by other machines",
+            stolen * 100.0
+        );
+        Ok(())
+    };
+    // A broker compiles itself while it works: its first transactions take several times as long.
+    for _ in 0..WARM_UPS {
+        measure("exactly-once, warming up", Mode::ExactlyOnce, true).await?;
     }
+    measure("at-least-once", Mode::AtLeastOnce, true).await?;
+    measure("exactly-once", Mode::ExactlyOnce, true).await?;
+    measure("exactly-once, polling only", Mode::ExactlyOnce, false).await?;
     Ok(())
 }
 

@@ -41,7 +41,9 @@ pub(crate) fn run(runtime: &Runtime, node: &Instance, size: Size) -> Result<()> 
     let bytes = std::fs::metadata(&file)?.len() as f64 / 1e6;
     let (rows, columns) = (size.rows, COLUMNS.len());
     println!("publish: {rows} rows of {columns} columns, {bytes:.0} MB of CSV, node and loader");
-    println!("on the same cores; the node was warmed up by each loader with a tenth; medians of {ROUNDS}");
+    println!(
+        "on the same cores; the node was warmed up by each loader with a tenth; medians of {ROUNDS}"
+    );
     let bench = Bench { runtime, node, session: &session };
     let name = format!("dsbulk {}", versions::DSBULK);
     let publish = |file: &str, rows: u64| -> Result<Loaded> {
