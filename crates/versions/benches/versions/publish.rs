@@ -21,6 +21,15 @@ const RANGES: i64 = 64;
 /// Loads of each loader, of which the median counts.
 const ROUNDS: usize = 3;
 
+#[derive(Clone, Copy)]
+enum Loader {
+    Publish,
+    Dsbulk,
+    Copy,
+}
+
+const LOADERS: [Loader; 3] = [Loader::Publish, Loader::Dsbulk, Loader::Copy];
+
 /// What one loader did.
 struct Loaded {
     name: String,
@@ -46,27 +55,27 @@ pub(crate) fn run(runtime: &Runtime, node: &Instance, size: Size) -> Result<()> 
     );
     let bench = Bench { runtime, node, session: &session };
     let name = format!("dsbulk {}", versions::DSBULK);
-    let publish = |file: &str, rows: u64| -> Result<Loaded> {
-        let published = bench.load("publish", "published_v1", rows, own(node, file)?)?;
-        runtime.block_on(forget(&session))?;
-        Ok(published)
+    let load = |loader: Loader, file: &str, rows: u64| match loader {
+        Loader::Publish => {
+            let published = bench.load("publish", "published_v1", rows, own(node, file)?)?;
+            runtime.block_on(forget(&session))?;
+            Ok(published)
+        }
+        Loader::Dsbulk => {
+            let command = dsbulk_of(dsbulk()?, node, file, &path("logs"));
+            bench.load(&name, "by_dsbulk", rows, command)
+        }
+        Loader::Copy => bench.load("cqlsh COPY", "by_copy", rows, copy_of(cqlsh()?, node, file)),
     };
-    let by_dsbulk = |file: &str, rows: u64| {
-        bench.load(&name, "by_dsbulk", rows, dsbulk_of(dsbulk()?, node, file, &path("logs")))
-    };
-    let copy = |file: &str, rows: u64| {
-        bench.load("cqlsh COPY", "by_copy", rows, copy_of(cqlsh()?, node, file))
-    };
-    let loaders: [&dyn Fn(&str, u64) -> Result<Loaded>; 3] = [&publish, &by_dsbulk, &copy];
-    for load in loaders {
-        load(&warm_up, rows / 10)?;
+    for loader in LOADERS {
+        load(loader, &warm_up, rows / 10)?;
     }
-    let mut loads: [Vec<Loaded>; 3] = Default::default();
+    let mut loads: [Vec<Loaded>; LOADERS.len()] = Default::default();
     for round in 0..ROUNDS {
         // A node gets faster while it works: each loader comes first, second and last.
-        for place in 0..loaders.len() {
-            let loader = (round + place) % loaders.len();
-            loads[loader].push(loaders[loader](&file, rows)?);
+        for place in 0..LOADERS.len() {
+            let next = (round + place) % LOADERS.len();
+            loads[next].push(load(LOADERS[next], &file, rows)?);
         }
     }
     let [published, by_dsbulk, copied] = loads.map(middle);
