@@ -11,6 +11,7 @@ mod publisher;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_model::Timestamp;
@@ -115,7 +116,7 @@ impl Offset {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Position {
     /// The topic.
-    pub topic: String,
+    pub topic: Arc<str>,
     /// The partition.
     pub partition: u32,
     /// The record.
@@ -168,13 +169,13 @@ pub struct Refusal {
 
 /// Names and values in their order; a name may come more than once. Most names are the same for every
 /// record, and need no memory of their own.
-pub type Headers = Vec<(Cow<'static, str>, Vec<u8>)>;
+pub type Headers = Vec<(Cow<'static, str>, Cow<'static, [u8]>)>;
 
 /// A record to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecord {
     /// Where to.
-    pub topic: String,
+    pub topic: Arc<str>,
     /// Decides the partition; the records without one go to the first.
     pub key: Option<Vec<u8>>,
     /// What is said beside the body.

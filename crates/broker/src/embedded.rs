@@ -152,7 +152,7 @@ impl Broker for EmbeddedBroker {
         };
         for (index, record) in records.iter().enumerate() {
             if !is_known(&record.topic) {
-                let error = Error::UnknownTopic { topic: record.topic.clone() };
+                let error = Error::UnknownTopic { topic: record.topic.to_string() };
                 refusals.push(Refusal { index, error });
             } else if let Err(error) = records::check_size(record) {
                 refusals.push(Refusal { index, error });

@@ -160,7 +160,7 @@ impl KafkaBroker {
         for record in records {
             // Mostly one topic follows itself.
             let known = match last {
-                Some((topic, known)) if topic == record.topic => known,
+                Some((topic, known)) if *topic == *record.topic => known,
                 _ => self.known(&record.topic).await?,
             };
             last = Some((&record.topic, known));
@@ -211,7 +211,7 @@ fn check_size(record: &NewRecord, known: Known) -> Result<(), contract::Error> {
     if bytes <= limit {
         return Ok(());
     }
-    Err(contract::Error::TooLarge { topic: record.topic.clone(), bytes, limit })
+    Err(contract::Error::TooLarge { topic: record.topic.to_string(), bytes, limit })
 }
 
 /// A blocking task ends early only by a panic, which goes on here.
@@ -258,12 +258,12 @@ impl Broker for KafkaBroker {
         let mut refusals = Vec::new();
         let mut last: Option<(&str, Known)> = None;
         for (index, record) in records.iter().enumerate() {
-            let same = last.filter(|(topic, _)| *topic == record.topic);
+            let same = last.filter(|(topic, _)| **topic == *record.topic);
             let known = match same {
                 Some((_, known)) => Ok(known),
                 None => self.known(&record.topic).await,
             };
-            last = known.as_ref().ok().map(|known| (record.topic.as_str(), *known));
+            last = known.as_ref().ok().map(|known| (&*record.topic, *known));
             let checked = known.and_then(|known| check_size(record, known));
             match checked {
                 Ok(()) => {}

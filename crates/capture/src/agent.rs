@@ -315,7 +315,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
                 let id = id.map_or_else(String::new, |(_, id)| String::from_utf8_lossy(id).into());
                 let reason = refusal.error.to_string();
                 tracing::error!(
-                    topic = record.topic,
+                    topic = &*record.topic,
                     event_id = id,
                     reason,
                     "refused, quarantined"

@@ -29,7 +29,7 @@ pub(crate) fn hints(
         Some(Hint { id, key: text(row, ORDERING_KEY) })
     });
     let record = |hint: Hint| NewRecord {
-        topic: outbox.topic.clone(),
+        topic: outbox.topic.as_str().into(),
         // Old hints are worth nothing: the topic need not keep more than the last of each node.
         key: Some(node.as_bytes().to_vec()),
         headers: Vec::new(),

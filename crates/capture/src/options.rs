@@ -57,8 +57,8 @@ impl Options {
 
     /// The topic of a table's changes.
     #[must_use]
-    pub fn topic(&self, table: &Table) -> String {
-        format!("{}.{}.{}", self.topic_prefix, table.keyspace, table.name)
+    pub fn topic(&self, table: &Table) -> Arc<str> {
+        format!("{}.{}.{}", self.topic_prefix, table.keyspace, table.name).into()
     }
 
     /// Whether the changes of this table are published.

@@ -33,7 +33,7 @@ impl<B: Broker> Outlet<B> {
         let (mut for_all, mut last) = (false, None);
         for record in records {
             // Mostly one topic follows itself.
-            if last != Some(&record.topic) && !self.topics.contains_key(&record.topic) {
+            if last != Some(&record.topic) && !self.topics.contains_key(&*record.topic) {
                 self.make_topic(&record.topic).await?;
             }
             last = Some(&record.topic);
@@ -52,7 +52,7 @@ impl<B: Broker> Outlet<B> {
         if record.key.is_some() {
             return vec![record.clone()];
         }
-        let partitions = self.topics.get(&record.topic).copied().unwrap_or(1);
+        let partitions = self.topics.get(&*record.topic).copied().unwrap_or(1);
         let copy = |key| NewRecord { key: Some(key), ..record.clone() };
         one_key_a_partition(partitions).into_iter().map(copy).collect()
     }

@@ -101,7 +101,8 @@ pub struct Tail {
     history: History,
     /// Everything that any schema so far had.
     known: Catalog,
-    versions: HashMap<TableId, u32>,
+    /// The definition and the topic of each table.
+    told: HashMap<TableId, (u32, Arc<str>)>,
     current: Option<Current>,
     /// Where the reading is; nothing before the first segment.
     place: Option<Place>,
@@ -133,7 +134,7 @@ impl Tail {
             options,
             history,
             known,
-            versions: HashMap::new(),
+            told: HashMap::new(),
             current: None,
             place,
             waiting: Vec::new(),
@@ -292,6 +293,8 @@ impl Tail {
                         *give_up = false;
                         continue;
                     };
+                    // Half a record is none.
+                    batch.records.truncate(before);
                     if is_schema_lack(&damage) && !*give_up {
                         batch.needs_schema = true;
                         break true;
@@ -321,7 +324,7 @@ impl Tail {
         self.current = Some(current);
     }
 
-    /// Makes records of a record of the log.
+    /// Makes records of a record of the log; of one that fails, perhaps a few.
     fn take(
         &mut self,
         record: &Record<'_>,
@@ -341,7 +344,7 @@ impl Tail {
         let mutation = mutation::decode(record.payload, record.version, &tables)
             .map_err(|error| undecodable(record, error.table, Reason::Mutation(Box::new(error))))?;
         let follows = self.history.follow(&mutation);
-        let mut made = Vec::new();
+        let made = &mut batch.records;
         for update in mutation.updates {
             for (id, truncation) in truncations(&update) {
                 if let Some(table) = tables.table(id).filter(|table| self.options.captures(table)) {
@@ -356,7 +359,11 @@ impl Tail {
                 continue;
             }
             let table = update.table;
-            let version = *self.versions.entry(table.id).or_insert_with(|| schema_version(table));
+            let (version, topic) = self
+                .told
+                .entry(table.id)
+                .or_insert_with(|| (schema_version(table), self.options.topic(table)))
+                .clone();
             let origin = Origin {
                 node: Arc::clone(&self.options.node),
                 segment: record.segment.0,
@@ -366,19 +373,17 @@ impl Tail {
             let events = split(update, &origin).map_err(|_| {
                 undecodable(record, Some(table.id), Reason::Mutation(Box::new(malformed(table.id))))
             })?;
-            let topic = self.options.topic(table);
             made.extend(events.iter().map(|event| NewRecord {
-                topic: topic.clone(),
+                topic: Arc::clone(&topic),
                 key: Some(self.record_key(table, event.key)),
                 headers: vec![
-                    ("event_id".into(), event.event_id.to_string().into_bytes()),
-                    ("content-type".into(), self.options.policy.content_type().into()),
+                    ("event_id".into(), event.event_id.to_string().into_bytes().into()),
+                    ("content-type".into(), self.options.policy.content_type().as_bytes().into()),
                 ],
                 payload: self.options.policy.encode(event),
                 timestamp: written_at(event.timestamp().0, now),
             }));
         }
-        batch.records.extend(made);
         match follows {
             Ok(changes) if !changes.is_empty() => {
                 self.learn(now);
@@ -407,7 +412,7 @@ impl Tail {
     fn learn(&mut self, now: Timestamp) {
         let first = self.known.tables().next().is_none();
         let changes = self.known.absorb(Catalog::clone(&self.history.catalog()));
-        self.versions.clear();
+        self.told.clear();
         if first {
             return;
         }
@@ -501,7 +506,7 @@ fn bytes(records: &[NewRecord]) -> usize {
     records.iter().map(|record| record.payload.len()).sum()
 }
 
-fn announcement(topic: String, payload: Vec<u8>, timestamp: Timestamp) -> NewRecord {
+fn announcement(topic: Arc<str>, payload: Vec<u8>, timestamp: Timestamp) -> NewRecord {
     NewRecord { topic, key: None, headers: Vec::new(), payload, timestamp }
 }
 

@@ -160,9 +160,13 @@ pub(crate) fn write_uuid(uuid: uuid::Uuid, out: &mut String) {
 
 /// Appends a text with what JSON does not take as it is spelt out.
 pub(crate) fn escape(text: &str, out: &mut String) {
+    let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    // Most texts have nothing to escape; to look at all of a text is faster than to look for the first.
+    if !text.bytes().fold(false, |found, byte| found | is_special(byte)) {
+        return out.push_str(text);
+    }
     let mut rest = text;
-    // Most texts have nothing to escape and go over in one piece.
-    while let Some(at) = rest.bytes().position(|b| b < b' ' || b == b'"' || b == b'\\') {
+    while let Some(at) = rest.bytes().position(is_special) {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);
         let mut special = special.chars();

@@ -45,7 +45,7 @@ pub(crate) async fn run(
     for partition in 0..u32::try_from(broker.bounds(topic).await?.len())? {
         let known = broker.committed(GROUP, topic, partition).await?.filter(|_| !again);
         let offset = known.unwrap_or(Offset::START);
-        let mut next = Position { topic: topic.to_owned(), partition, offset };
+        let mut next = Position { topic: topic.into(), partition, offset };
         loop {
             let records = broker.read(next.clone(), 100).await?;
             let Some(last) = records.last() else { break };
@@ -70,7 +70,7 @@ async fn book(store: &Store, ports: &Ports, record: &Record) -> Result<Option<u6
     };
     let received = Received {
         message_id: MessageId::new(format!("{GROUP}/{}", header("ce_id").unwrap_or_default()))?,
-        channel_id: ChannelId::new(record.position.topic.as_str())?,
+        channel_id: ChannelId::new(&*record.position.topic)?,
         message_type: header("ce_type").unwrap_or_default(),
         correlation_id: header("correlation_id"),
         tenant_id: header("tenant_id"),

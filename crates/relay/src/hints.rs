@@ -28,7 +28,7 @@ pub(crate) async fn end<B: Broker>(
     broker.create_compacted_topic(&topic, 1).await?;
     let bounds = broker.bounds(&topic).await?;
     let offset = bounds.first().map_or(Offset::START, |Bounds { end, .. }| *end);
-    Ok(Position { topic, partition: 0, offset })
+    Ok(Position { topic: topic.into(), partition: 0, offset })
 }
 
 /// Wakes lanes for as long as it is polled.

@@ -1,6 +1,7 @@
 //! What of the due messages goes into the next transaction. No I/O.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use helenus_broker::contract::NewRecord;
 use helenus_broker::partition;
@@ -77,7 +78,7 @@ pub(crate) struct Lines {
     /// Every message waits for every one before it.
     pub(crate) all: bool,
     /// The messages of a partition wait for each other, in topics with so many partitions.
-    pub(crate) partitions: HashMap<String, u32>,
+    pub(crate) partitions: HashMap<Arc<str>, u32>,
 }
 
 /// A line in which messages wait for those before them.
@@ -85,7 +86,7 @@ pub(crate) struct Lines {
 enum Line {
     All,
     Key(String),
-    Partition(String, u32),
+    Partition(Arc<str>, u32),
 }
 
 impl Lines {
@@ -93,7 +94,7 @@ impl Lines {
         let key = message.ordering_key.clone().map(Line::Key);
         let partition = self.partitions.get(&record.topic).map(|count| {
             let key = record.key.as_deref().unwrap_or_default();
-            Line::Partition(record.topic.clone(), partition::of_key(key, *count))
+            Line::Partition(Arc::clone(&record.topic), partition::of_key(key, *count))
         });
         key.into_iter().chain(partition).chain(self.all.then_some(Line::All))
     }

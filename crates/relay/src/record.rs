@@ -20,15 +20,15 @@ pub(crate) fn key(message: &Message) -> &str {
 /// headers the message's own after those that name it. They are named as the CloudEvents binding
 /// for Kafka names them where that has a name.
 pub fn record(message: &Message, options: &Options) -> NewRecord {
-    let text = |text: &str| text.as_bytes().to_vec();
+    let text = |text: &str| text.as_bytes().to_vec().into();
     // Eight of the relay's and some of the message's: the list is made once.
     let mut headers = Vec::with_capacity(8 + message.headers.len());
     headers.extend([
-        ("ce_specversion".into(), text("1.0")),
+        ("ce_specversion".into(), b"1.0".as_slice().into()),
         ("ce_id".into(), text(message.message_id.as_str())),
         ("ce_type".into(), text(&message.message_type)),
-        ("ce_source".into(), format!("helenus/{}", message.channel_id).into_bytes()),
-        ("ce_time".into(), message.occurred_at.to_string().into_bytes()),
+        ("ce_source".into(), format!("helenus/{}", message.channel_id).into_bytes().into()),
+        ("ce_time".into(), message.occurred_at.to_string().into_bytes().into()),
         ("content-type".into(), text(&message.payload.content_type)),
     ]);
     let optional = [
@@ -40,8 +40,8 @@ pub fn record(message: &Message, options: &Options) -> NewRecord {
     }
     headers.extend(message.headers.iter().map(|(name, value)| (name.clone().into(), text(value))));
     NewRecord {
-        topic: topic(message, options).to_owned(),
-        key: Some(text(key(message))),
+        topic: topic(message, options).into(),
+        key: Some(key(message).as_bytes().to_vec()),
         headers,
         payload: message.payload.bytes.clone(),
         timestamp: message.occurred_at,
@@ -68,10 +68,10 @@ mod tests {
             )
         };
         let plain = record(&message, &Options::default());
-        assert_eq!((plain.topic.as_str(), plain.key.as_deref()), ("orders", Some(&b"m-1"[..])));
+        assert_eq!((&*plain.topic, plain.key.as_deref()), ("orders", Some(&b"m-1"[..])));
         let header = |name: &str| {
             let found = plain.headers.iter().find(|(header, _)| header == name);
-            found.map(|(_, value)| String::from_utf8(value.clone()).unwrap())
+            found.map(|(_, value)| String::from_utf8(value.to_vec()).unwrap())
         };
         for (name, value) in [
             ("ce_id", "m-1"),

@@ -1,5 +1,7 @@
 //! The records of the file.
 
+use std::sync::Arc;
+
 use helenus_model::Timestamp;
 use helenus_model::limits::RECORD_BYTES_MAX;
 use rusqlite::{Connection, Row, params};
@@ -20,7 +22,7 @@ pub(super) fn append(
     let found = find_or_create(db, &record.topic, create)?;
     let partition = record.key.as_ref().map_or(0, |key| partition::of_key(key, found.partitions));
     let offset = insert(db, &found, partition, record)?;
-    Ok(Position { topic: record.topic.clone(), partition, offset })
+    Ok(Position { topic: Arc::clone(&record.topic), partition, offset })
 }
 
 /// Puts a marker where it belongs.
@@ -28,7 +30,7 @@ pub(super) fn mark(db: &Connection, marker: &Marker) -> Result<(), Error> {
     let found = find(db, &marker.topic)?;
     found.check(&marker.topic, marker.partition)?;
     let record = NewRecord {
-        topic: marker.topic.clone(),
+        topic: marker.topic.as_str().into(),
         key: Some(marker.key.clone()),
         headers: Vec::new(),
         payload: marker.value.clone(),
@@ -43,7 +45,7 @@ pub(super) fn check_size(record: &NewRecord) -> Result<(), Error> {
     if bytes <= RECORD_BYTES_MAX {
         return Ok(());
     }
-    Err(Error::TooLarge { topic: record.topic.clone(), bytes, limit: RECORD_BYTES_MAX })
+    Err(Error::TooLarge { topic: record.topic.to_string(), bytes, limit: RECORD_BYTES_MAX })
 }
 
 fn insert(
@@ -105,7 +107,7 @@ pub(super) fn last(db: &Connection, topic: &str, partition: u32) -> Result<Optio
          WHERE topic_id = ?1 AND partition = ?2 ORDER BY record_offset DESC LIMIT 1",
     )?;
     let mut rows = query.query((found.id, partition))?;
-    let place = Position { topic: topic.to_owned(), partition, offset: Offset::START };
+    let place = Position { topic: topic.into(), partition, offset: Offset::START };
     rows.next()?.map(|row| record(row, &place)).transpose()
 }
 

@@ -142,7 +142,7 @@ pub(super) fn is_full(error: &KafkaError) -> bool {
 
 fn position(record: &NewRecord, (partition, offset): Place) -> Position {
     let partition = u32::try_from(partition).unwrap_or_default();
-    Position { topic: record.topic.clone(), partition, offset: Offset(offset) }
+    Position { topic: Arc::clone(&record.topic), partition, offset: Offset(offset) }
 }
 
 /// The time of a record. To the library 0 means now, and a broker takes nothing from before 1970: such
@@ -156,5 +156,5 @@ fn headers(record: &NewRecord) -> OwnedHeaders {
     record
         .headers
         .iter()
-        .fold(empty, |headers, (key, value)| headers.insert(Header { key, value: Some(value) }))
+        .fold(empty, |headers, (key, value)| headers.insert(Header { key, value: Some(&**value) }))
 }

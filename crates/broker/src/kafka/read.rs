@@ -177,7 +177,7 @@ impl Reader {
         let mut back = LOOK_BACK;
         loop {
             let start = Offset(bounds.end.0.saturating_sub(back)).max(bounds.start);
-            let mut from = Position { topic: topic.to_owned(), partition, offset: start };
+            let mut from = Position { topic: topic.into(), partition, offset: start };
             let mut last = None;
             loop {
                 let records = self.read(clients, &from, 1_000)?;
@@ -217,6 +217,6 @@ fn record(message: &BorrowedMessage<'_>, place: &Position) -> Result<Record, Err
 
 fn headers(message: &BorrowedMessage<'_>) -> contract::Headers {
     let Some(headers) = message.headers() else { return Vec::new() };
-    let owned = |value: Option<&[u8]>| value.unwrap_or_default().to_vec();
+    let owned = |value: Option<&[u8]>| value.unwrap_or_default().to_vec().into();
     headers.iter().map(|header| (header.key.to_owned().into(), owned(header.value))).collect()
 }

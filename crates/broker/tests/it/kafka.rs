@@ -41,7 +41,7 @@ pub(crate) fn prefix() -> String {
 
 fn record(topic: &str, payload: &str) -> NewRecord {
     NewRecord {
-        topic: topic.to_owned(),
+        topic: topic.into(),
         key: Some(b"k".to_vec()),
         headers: vec![],
         payload: payload.as_bytes().to_vec(),
@@ -109,7 +109,7 @@ async fn what_the_broker_refuses_takes_its_transaction_along() {
     let records = vec![record(&topic, "1"), record(&topic, "3")];
     publisher.publish(Transaction { records, marker: None }).await.unwrap();
     publisher.finish().await.unwrap();
-    let from = Position { topic, partition: 0, offset: Offset::START };
+    let from = Position { topic: topic.into(), partition: 0, offset: Offset::START };
     let found = broker.read(from, 10).await.unwrap();
     let payloads: Vec<_> = found.iter().map(|record| record.payload.as_slice()).collect();
     assert_eq!(payloads, [b"1".as_slice(), b"3".as_slice()]);
@@ -142,7 +142,7 @@ async fn an_open_transaction_is_not_read_and_ends_with_the_next_publisher() {
     killed.begin_transaction().unwrap();
     killed.send(BaseRecord::to(&topic).payload("never").key("k")).unwrap();
     killed.flush(timeout).unwrap();
-    let start = || Position { topic: topic.clone(), partition: 0, offset: Offset::START };
+    let start = || Position { topic: topic.as_str().into(), partition: 0, offset: Offset::START };
     assert_eq!(broker.read(start(), 10).await.unwrap(), []);
 
     let mut publisher = broker.publisher(&name).await.unwrap();
@@ -167,7 +167,7 @@ async fn a_record_keeps_its_time_even_where_that_is_the_first() {
     let mut publisher = broker.publisher(&prefix).await.unwrap();
     publisher.publish(Transaction { records: vec![at(0)], marker: None }).await.unwrap();
     publisher.finish().await.unwrap();
-    let from = Position { topic, partition: 0, offset: Offset::START };
+    let from = Position { topic: topic.into(), partition: 0, offset: Offset::START };
     let found = broker.read(from, 10).await.unwrap();
     let times: Vec<_> = found.iter().map(|record| record.timestamp.as_millis()).collect();
     // The client library takes 0 for now; Kafka knows nothing before 1970.
@@ -180,12 +180,12 @@ async fn headers_are_bytes() {
     let topic = format!("{prefix}orders");
     broker.create_topic(&topic, 1).await.unwrap();
     let headers = vec![
-        ("größe".into(), vec![0xff, 0xfe, 0x00]),
-        ("empty".into(), Vec::new()),
-        ("größe".into(), "ü".as_bytes().to_vec()),
+        ("größe".into(), vec![0xff, 0xfe, 0x00].into()),
+        ("empty".into(), Vec::new().into()),
+        ("größe".into(), "ü".as_bytes().into()),
     ];
     broker.publish(&[NewRecord { headers: headers.clone(), ..record(&topic, "1") }]).await.unwrap();
-    let from = Position { topic, partition: 0, offset: Offset::START };
+    let from = Position { topic: topic.into(), partition: 0, offset: Offset::START };
     let found = broker.read(from, 10).await.unwrap();
     assert_eq!(found[0].headers, headers);
 }
@@ -238,7 +238,7 @@ async fn logins_unmade_topics_and_outages_of_a_cluster_are_told() {
     publisher.publish(one("5")).await.unwrap();
     publisher.finish().await.unwrap();
     broker.publish(&[record("orders", "6")]).await.unwrap();
-    let from = Position { topic: "orders".to_owned(), partition: 0, offset: Offset::START };
+    let from = Position { topic: "orders".into(), partition: 0, offset: Offset::START };
     let found = broker.read(from, 100).await.unwrap();
     let mut payloads: Vec<_> = found.iter().map(|record| record.payload[0]).collect();
     // Whether the third arrived is what nobody knew; the transaction without a commit did not.
@@ -292,7 +292,7 @@ async fn a_cluster_is_reached_through_tls_and_only_if_it_is_trusted() {
     let records = vec![record("orders", "1")];
     publisher.publish(Transaction { records, marker: None }).await.unwrap();
     publisher.finish().await.unwrap();
-    let from = Position { topic: "orders".to_owned(), partition: 0, offset: Offset::START };
+    let from = Position { topic: "orders".into(), partition: 0, offset: Offset::START };
     assert_eq!(broker.read(from, 10).await.unwrap()[0].payload, b"1");
     cluster.stop().unwrap();
 }

@@ -10,7 +10,7 @@ use helenus_model::limits::TOPIC_EXPIRE_MAX;
 /// A record whose time is so many milliseconds after the epoch.
 fn record(topic: &str, key: &str, at: i64) -> NewRecord {
     NewRecord {
-        topic: topic.to_owned(),
+        topic: topic.into(),
         key: Some(key.as_bytes().to_vec()),
         headers: vec![],
         payload: b"{}".to_vec(),
@@ -37,7 +37,7 @@ async fn old_records_go_and_offsets_go_on() {
     assert_eq!(broker.expire(before).await.unwrap(), TOPIC_EXPIRE_MAX + 7);
     assert_eq!(broker.expire(before).await.unwrap(), 0);
     let read = async |topic: &str| {
-        let start = Position { topic: topic.to_owned(), partition: 0, offset: Offset::START };
+        let start = Position { topic: topic.into(), partition: 0, offset: Offset::START };
         let found = broker.read(start, 10).await.unwrap();
         found.into_iter().map(|record| record.position.offset.0).collect::<Vec<_>>()
     };

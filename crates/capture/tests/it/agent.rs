@@ -42,7 +42,8 @@ async fn published(broker: &EmbeddedBroker) -> BTreeMap<String, Vec<Value>> {
     for topic in broker.topics().await.unwrap() {
         let mut events = Vec::new();
         for partition in 0..topic.partitions {
-            let from = Position { topic: topic.name.clone(), partition, offset: Offset::START };
+            let from =
+                Position { topic: topic.name.as_str().into(), partition, offset: Offset::START };
             for record in broker.read(from, 10_000).await.unwrap() {
                 events.push(serde_json::from_slice(&record.payload).unwrap());
             }

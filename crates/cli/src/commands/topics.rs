@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
             let from_start = self.read.from_beginning || self.read.group.is_some();
             let usual = if from_start { bounds.start } else { bounds.end };
             let offset = committed.unwrap_or(usual);
-            let next = Position { topic: topic.clone(), partition, offset };
+            let next = Position { topic: topic.as_str().into(), partition, offset };
             partitions.push(Partition { next, end: bounds.end });
         }
         Ok(partitions)
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_message_shows_what_it_is() {
-        let position = Position { topic: "orders".to_owned(), partition: 2, offset: Offset(7) };
-        let header = |name: &'static str, value: &[u8]| (name.into(), value.to_vec());
+        let position = Position { topic: "orders".into(), partition: 2, offset: Offset(7) };
+        let header = |name: &'static str, value: &[u8]| (name.into(), value.to_vec().into());
         let record = Record {
             position,
             key: Some(b"order-1".to_vec()),

@@ -47,7 +47,7 @@ pub(crate) async fn events(broker: &Broker, topic: &str) -> Vec<Value> {
     for partition in 0..known.partitions {
         let mut offset = Offset::START;
         loop {
-            let from = Position { topic: topic.to_owned(), partition, offset };
+            let from = Position { topic: topic.into(), partition, offset };
             let records = broker.read(from, 5_000).await.unwrap();
             let Some(last) = records.last() else { break };
             offset = last.position.offset.next();

@@ -1,6 +1,7 @@
 //! What becomes of a message the broker refuses, and what waits for it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use helenus_broker::contract::{self as broker, Broker, NewRecord, Refusal};
 use helenus_broker::partition;
@@ -86,7 +87,7 @@ where
                 for refused in refusals.iter().filter_map(|refusal| records.get(refusal.index)) {
                     let topic = &refused.topic;
                     if !lines.partitions.contains_key(topic) {
-                        lines.partitions.insert(topic.clone(), self.partitions(topic).await?);
+                        lines.partitions.insert(Arc::clone(topic), self.partitions(topic).await?);
                     }
                 }
             }

@@ -230,7 +230,7 @@ pub(crate) async fn a_hint_wakes_the_lane_of_its_message_and_is_believed_in_noth
     let topic = hints_topic(shop.store.identity().await.unwrap().store_id);
     let tell = async |payload: Vec<u8>| {
         let record = |node: &str| NewRecord {
-            topic: topic.clone(),
+            topic: topic.as_str().into(),
             key: Some(node.as_bytes().to_vec()),
             headers: Vec::new(),
             payload: payload.clone(),

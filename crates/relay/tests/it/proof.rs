@@ -232,7 +232,7 @@ impl Zombie {
         let mut count = 0;
         for (partition, (bounds, epoch)) in since.iter().zip(&self.epochs).enumerate() {
             let partition = u32::try_from(partition).unwrap();
-            let from = Position { topic: markers.to_owned(), partition, offset: bounds.end };
+            let from = Position { topic: markers.into(), partition, offset: bounds.end };
             for record in broker.read(from, 10_000).await.unwrap() {
                 let marker: serde_json::Value = serde_json::from_slice(&record.payload).unwrap();
                 let is_own = marker["owner"].as_str().unwrap().starts_with(&owner);

@@ -126,7 +126,7 @@ pub(crate) async fn records(broker: &impl Broker, topic: &str) -> Vec<Record> {
     let mut records = Vec::new();
     for partition in 0..broker.bounds(topic).await.unwrap().len() {
         let partition = u32::try_from(partition).unwrap();
-        let mut from = Position { topic: topic.to_owned(), partition, offset: Offset::START };
+        let mut from = Position { topic: topic.into(), partition, offset: Offset::START };
         loop {
             let more = broker.read(from.clone(), 10_000).await.unwrap();
             let Some(last) = more.last() else { break };

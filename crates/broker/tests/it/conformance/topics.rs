@@ -10,7 +10,7 @@ use super::Fixture;
 
 pub(super) fn record(topic: &str, key: &str, payload: &str) -> NewRecord {
     NewRecord {
-        topic: topic.to_owned(),
+        topic: topic.into(),
         key: Some(key.as_bytes().to_vec()),
         headers: vec![],
         payload: payload.as_bytes().to_vec(),
@@ -19,7 +19,7 @@ pub(super) fn record(topic: &str, key: &str, payload: &str) -> NewRecord {
 }
 
 pub(super) async fn read<B: Broker>(broker: &B, topic: &str, partition: u32) -> Vec<Record> {
-    let from = Position { topic: topic.to_owned(), partition, offset: Offset::START };
+    let from = Position { topic: topic.into(), partition, offset: Offset::START };
     broker.read(from, 10_000).await.unwrap()
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn records_come_back_in_order_with_all_their_fields<B: Broker>(
 ) {
     let topic = fixture.topic("orders");
     fixture.broker.create_topic(&topic, 1).await.unwrap();
-    let headers = vec![("a".into(), vec![0, 255]), ("a".into(), vec![])];
+    let headers = vec![("a".into(), vec![0, 255].into()), ("a".into(), vec![].into())];
     let first = NewRecord { headers: headers.clone(), ..record(&topic, "k", "1") };
     let keyless = NewRecord { key: None, ..record(&topic, "", "2") };
     let positions = fixture.broker.publish(&[first.clone(), keyless]).await.unwrap();
@@ -169,7 +169,7 @@ pub(super) async fn a_topic_or_partition_that_is_not_there_is_named<B: Broker>(
     fixture: &Fixture<B>,
 ) {
     let topic = fixture.topic("orders");
-    let position = Position { topic: topic.clone(), partition: 2, offset: Offset::START };
+    let position = Position { topic: topic.as_str().into(), partition: 2, offset: Offset::START };
     let error = fixture.broker.read(position.clone(), 1).await.unwrap_err();
     assert!(matches!(error, Error::UnknownTopic { .. }), "{error}");
     fixture.broker.create_topic(&topic, 2).await.unwrap();
@@ -186,7 +186,7 @@ pub(super) async fn a_group_goes_on_where_it_committed<B: Broker>(fixture: &Fixt
     let committed = || fixture.broker.committed(&billing, &topic, 0);
     assert_eq!(committed().await.unwrap(), None);
     for offset in [3, 7] {
-        let next = Position { topic: topic.clone(), partition: 0, offset: Offset(offset) };
+        let next = Position { topic: topic.as_str().into(), partition: 0, offset: Offset(offset) };
         fixture.broker.commit(&billing, next).await.unwrap();
         assert_eq!(committed().await.unwrap(), Some(Offset(offset)));
     }

@@ -85,7 +85,7 @@ async fn read_all(broker: &Broker, topic: &str, partition: u32) -> Result<Vec<Re
     let mut all: Vec<Record> = Vec::new();
     loop {
         let offset = all.last().map_or(Offset::START, |last| last.position.offset.next());
-        let from = Position { topic: topic.to_owned(), partition, offset };
+        let from = Position { topic: topic.into(), partition, offset };
         let page = broker.read(from, 1_000).await?;
         if page.is_empty() {
             return Ok(all);
@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn disorder_is_counted_per_key() {
         let record = |key: &str, number: i64| Record {
-            position: Position { topic: "t".to_owned(), partition: 0, offset: Offset(number) },
+            position: Position { topic: "t".into(), partition: 0, offset: Offset(number) },
             key: Some(key.as_bytes().to_vec()),
-            headers: vec![("ce_id".into(), b"m-1".to_vec())],
+            headers: vec![("ce_id".into(), b"m-1".as_slice().into())],
             payload: serde_json::json!({ "number": number }).to_string().into_bytes(),
             timestamp: Timestamp::EPOCH,
         };

@@ -218,7 +218,7 @@ impl Part {
         let committed = self.broker.committed(GROUP, &self.run.topic, partition).await?;
         let mut offset = committed.unwrap_or(Offset::START);
         loop {
-            let from = Position { topic: self.run.topic.clone(), partition, offset };
+            let from = Position { topic: self.run.topic.as_str().into(), partition, offset };
             let records = self.broker.read(from.clone(), 1_000).await?;
             let Some(last) = records.last() else { return Ok(()) };
             offset = last.position.offset.next();
@@ -252,7 +252,7 @@ impl Part {
         };
         Ok(Received {
             message_id: MessageId::new(header("ce_id"))?,
-            channel_id: ChannelId::new(record.position.topic.as_str())?,
+            channel_id: ChannelId::new(&*record.position.topic)?,
             message_type: header("ce_type"),
             correlation_id: None,
             tenant_id: None,

@@ -65,7 +65,7 @@ pub(super) fn payload(record: &Record) -> Payload {
 
 fn header(record: &Record, name: &str) -> Option<String> {
     let found = record.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name))?;
-    String::from_utf8(found.1.clone()).ok()
+    String::from_utf8(found.1.to_vec()).ok()
 }
 
 /// By name; those that come more than once as a list.
