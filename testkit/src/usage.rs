@@ -27,6 +27,12 @@ pub fn settle(pid: u32) -> Result<()> {
     Ok(())
 }
 
+/// Waits until the disk has what was written so far: it would go on with that during what comes next, and
+/// make every sync of it wait.
+pub fn settle_disk() -> Result<()> {
+    std::process::Command::new("sync").status().or_fail(|| "run sync".to_owned()).map(drop)
+}
+
 /// The time that the host gave to other machines while a processor here had something to do, over all
 /// processors: what it takes, no program here can help.
 pub fn stolen_time() -> Result<Duration> {

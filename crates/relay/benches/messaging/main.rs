@@ -34,7 +34,7 @@ use helenus_sqlite::Engine;
 use helenus_store::Ports;
 use helenus_store::sqlite::{self, SqliteStore};
 use helenus_testkit::services::Registry;
-use helenus_testkit::usage::stolen_time;
+use helenus_testkit::usage::{settle_disk, stolen_time};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -121,6 +121,7 @@ async fn latencies(broker: &KafkaBroker, address: &str, dir: &Path, size: Size) 
         let store = open(&dir.join(format!("{topic}.db"))).await?;
         let options = Options { mode, wake_up, ..Options::default() };
         let relay = Relay::new(store.clone(), broker.clone(), options, Ports::system());
+        settle_disk()?;
         let (began, stolen) = (Instant::now(), stolen_time()?);
         let latency = latency::measure(&relay, &store, address, &topic, pace).await?;
         let stolen = (stolen_time()? - stolen).as_secs_f64() / began.elapsed().as_secs_f64();

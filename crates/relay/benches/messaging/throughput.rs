@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use helenus_broker::kafka::KafkaBroker;
 use helenus_relay::{Mode, Options, Profile, Relay};
 use helenus_store::Ports;
+use helenus_testkit::usage::settle_disk;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Result, backlog, bare, open, topic};
@@ -13,36 +14,49 @@ use crate::{Result, backlog, bare, open, topic};
 /// Messages in a transaction, for both.
 pub(crate) const BATCH: usize = 5_000;
 
+/// Runs of each, of which the median counts.
+const ROUNDS: usize = 3;
+
 pub(crate) async fn run(
     broker: &KafkaBroker,
     address: &str,
     dir: &Path,
     messages: usize,
 ) -> Result<()> {
-    let bare = async || bare::publish(address, &topic(broker).await?, messages);
+    let bare = async || {
+        settle_disk()?;
+        bare::publish(address, &topic(broker).await?, messages)
+    };
     // The broker is a while compiling itself: what it did first would be what it did slowest.
     bare().await?;
+    let mut before = bare().await?;
     for mode in [Mode::ExactlyOnce, Mode::AtLeastOnce] {
-        let before = bare().await?;
-        let store = open(&dir.join(format!("backlog-{mode:?}.db"))).await?;
-        backlog::seed(&store, &topic(broker).await?, messages, false).await?;
-        let options = Options { mode, batch: BATCH, catch_up_batch: BATCH, ..Options::default() };
-        let relay = Relay::new(store.clone(), broker.clone(), options, Ports::system());
-        let started = Instant::now();
-        let totals = relay.run_until_empty(CancellationToken::new()).await?;
-        let took = started.elapsed();
-        let after = bare().await?;
-        let (rate, bare) = (totals.published as f64 / took.as_secs_f64(), (before + after) / 2.0);
-        println!(
-            "bare transactional producer, {BATCH} a transaction, before and after \
-             {before:>9.0} and {after:.0} msg/s"
-        );
-        println!(
-            "relay from a backlog of {messages}, {mode:?}      {rate:>9.0} msg/s   {:.0} % of the bare producer",
-            100.0 * rate / bare
-        );
-        print_profile(relay.profile(), took, messages);
-        store.engine().close().await;
+        let mut ratios = Vec::new();
+        for round in 0..ROUNDS {
+            let store = open(&dir.join(format!("backlog-{mode:?}-{round}.db"))).await?;
+            backlog::seed(&store, &topic(broker).await?, messages, false).await?;
+            let options =
+                Options { mode, batch: BATCH, catch_up_batch: BATCH, ..Options::default() };
+            let relay = Relay::new(store.clone(), broker.clone(), options, Ports::system());
+            settle_disk()?;
+            let started = Instant::now();
+            let totals = relay.run_until_empty(CancellationToken::new()).await?;
+            let took = started.elapsed();
+            let after = bare().await?;
+            let rate = totals.published as f64 / took.as_secs_f64();
+            let ratio = 100.0 * rate / ((before + after) / 2.0);
+            println!(
+                "relay from a backlog of {messages}, {mode:?}   {rate:>9.0} msg/s   {ratio:.0} % of the bare \
+                 transactional producer's {before:.0} before and {after:.0} after"
+            );
+            ratios.push((ratio, rate, relay.profile(), took));
+            before = after;
+            store.engine().close().await;
+        }
+        ratios.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+        let (ratio, rate, profile, took) = ratios[ROUNDS / 2];
+        println!("  the median, {BATCH} a transaction: {rate:.0} msg/s, {ratio:.0} %");
+        print_profile(profile, took, messages);
     }
     Ok(())
 }
