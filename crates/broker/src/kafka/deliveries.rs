@@ -78,14 +78,14 @@ impl Deliveries {
         self.with(|state| state.failure.clone())
     }
 
-    /// Whether nothing is under way any more.
-    pub(super) fn are_over(&self) -> bool {
-        self.with(|state| state.left == 0)
+    /// How many are under way.
+    pub(super) fn left(&self) -> usize {
+        self.with(|state| state.left)
     }
 
     /// Waits until nothing is under way.
     pub(super) async fn over(&self) {
-        while !self.are_over() {
+        while self.left() > 0 {
             self.ended.notified().await;
         }
     }

@@ -159,19 +159,23 @@ impl Producer {
                 .payload(marker.value.as_slice());
             self.send(record, deadline)?;
         }
-        loop {
+        let mut left = deliveries.left();
+        while left > 0 {
             self.client.poll(Duration::ZERO);
             if let Some(failure) = deliveries.failure() {
                 return Err(failure);
             }
-            if deliveries.are_over() {
-                return Ok(());
+            // Each look takes what one partition has delivered: where there was something, there may be more.
+            let before = std::mem::replace(&mut left, deliveries.left());
+            if left < before {
+                continue;
             }
             if Instant::now() >= deadline {
                 return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
             }
             std::thread::sleep(LOOK);
         }
+        Ok(())
     }
 
     fn send(&self, record: Prepared<'_>, deadline: Instant) -> Result<(), KafkaError> {
