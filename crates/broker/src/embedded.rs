@@ -44,7 +44,7 @@ pub static COMPONENT: Component = Component {
 /// let broker = EmbeddedBroker::on(Engine::open(&path, Options::default(), &[&COMPONENT]).await?);
 /// broker.create_topic("orders", 1).await?;
 /// let record = NewRecord {
-///     topic: "orders".to_owned(),
+///     topic: "orders".into(),
 ///     key: Some(b"order-1".to_vec()),
 ///     headers: vec![],
 ///     payload: b"{}".to_vec(),
@@ -52,7 +52,7 @@ pub static COMPONENT: Component = Component {
 /// };
 /// let positions = broker.publish(&[record]).await?;
 /// assert_eq!(positions[0].offset, Offset::START);
-/// let start = Position { topic: "orders".to_owned(), partition: 0, offset: Offset::START };
+/// let start = Position { topic: "orders".into(), partition: 0, offset: Offset::START };
 /// assert_eq!(broker.read(start, 10).await?.len(), 1);
 /// # Ok(())
 /// # }
