@@ -342,7 +342,7 @@ impl Tail {
             return Ok(());
         }
         let mutation = mutation::decode(record.payload, record.version, &tables)
-            .map_err(|error| undecodable(record, error.table, Reason::Mutation(Box::new(error))))?;
+            .map_err(|error| undecodable(record, error.table, Reason::Mutation(error)))?;
         let follows = self.history.follow(&mutation);
         let made = &mut batch.records;
         for update in mutation.updates {

@@ -79,6 +79,12 @@ pub enum ErrorKind {
     Leftover(usize),
 }
 
+impl From<Short> for Box<ErrorKind> {
+    fn from(short: Short) -> Self {
+        Self::new(short.into())
+    }
+}
+
 /// Decodes the payload of a record, to its last byte.
 ///
 /// The first example of the format: table `ks.t` with the key `id` and nothing else, a row
@@ -112,7 +118,7 @@ pub fn decode<'a>(
     payload: &'a [u8],
     version: Version,
     schema: &'a impl Lookup,
-) -> Result<Mutation<'a>, Error> {
+) -> Result<Mutation<'a>, Box<Error>> {
     let mut updates = Updates::new(payload, version, schema)?;
     let mut decoded = Vec::with_capacity(1);
     for update in updates.by_ref() {
@@ -133,42 +139,41 @@ pub struct Updates<'a, L> {
 
 impl<'a, L: Lookup> Updates<'a, L> {
     /// Reads the number of updates.
-    pub fn new(payload: &'a [u8], version: Version, schema: &'a L) -> Result<Self, Error> {
+    pub fn new(payload: &'a [u8], version: Version, schema: &'a L) -> Result<Self, Box<Error>> {
         let mut reader = Reader::new(payload);
         let kind = match reader.unsigned_vint() {
             Ok(0) => ErrorKind::NoUpdates,
             Ok(left) => return Ok(Self { reader, version, schema, left }),
             Err(short) => short.into(),
         };
-        Err(Error { offset: reader.position(), table: None, kind })
+        Err(Error { offset: reader.position(), table: None, kind }.into())
     }
 
     /// Checks that nothing is left over.
-    fn finish(&self) -> Result<(), Error> {
+    fn finish(&self) -> Result<(), Box<Error>> {
         let left = self.reader.rest().len();
         if left == 0 {
             return Ok(());
         }
-        Err(Error { offset: self.reader.position(), table: None, kind: ErrorKind::Leftover(left) })
+        let kind = ErrorKind::Leftover(left);
+        Err(Error { offset: self.reader.position(), table: None, kind }.into())
     }
 
-    fn next_update(&mut self) -> Result<PartitionUpdate<'a>, Error> {
+    fn next_update(&mut self) -> Result<PartitionUpdate<'a>, Box<Error>> {
         let offset = self.reader.position();
-        let fail = |table, kind| Error { offset, table, kind };
+        let fail = |table, kind| Box::new(Error { offset, table, kind });
         let id = self.reader.array().map_err(|short| fail(None, short.into()))?;
         let id = TableId::from_bytes(id);
         let table = self.schema.table(id);
         let table = table.ok_or_else(|| fail(Some(id), ErrorKind::UnknownTable))?;
-        partition::decode(&mut self.reader, table, self.version).map_err(|kind| Error {
-            offset: self.reader.position(),
-            table: Some(id),
-            kind,
+        partition::decode(&mut self.reader, table, self.version).map_err(|kind| {
+            Box::new(Error { offset: self.reader.position(), table: Some(id), kind: *kind })
         })
     }
 }
 
 impl<'a, L: Lookup> Iterator for Updates<'a, L> {
-    type Item = Result<PartitionUpdate<'a>, Error>;
+    type Item = Result<PartitionUpdate<'a>, Box<Error>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;

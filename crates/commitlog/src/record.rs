@@ -44,7 +44,7 @@ impl<'a> Record<'a> {
             offset: self.start,
             section: self.section,
             table: error.table,
-            reason: Reason::Mutation(Box::new(error)),
+            reason: Reason::Mutation(error),
         })
     }
 

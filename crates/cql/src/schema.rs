@@ -187,10 +187,12 @@ impl Table {
     /// left it, first zero.
     #[must_use]
     pub fn next_column(&self, name: &[u8], kind: ColumnKind, hint: &mut usize) -> Option<&Column> {
-        let expected = self.columns.get(*hint).is_some_and(|column| {
-            column.current && column.kind == kind && *column.name_bytes == *name
-        });
-        let index = if expected { *hint } else { self.find(name, kind)? };
+        let written = |column: &Column| column.current && column.kind == kind;
+        let expected = self.columns.iter().enumerate().skip(*hint).find(|(_, next)| written(next));
+        let index = match expected {
+            Some((index, column)) if *column.name_bytes == *name => index,
+            _ => self.find(name, kind)?,
+        };
         *hint = index + 1;
         self.columns.get(index)
     }

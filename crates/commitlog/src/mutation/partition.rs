@@ -21,7 +21,8 @@ const IS_MARKER: u8 = 0x02;
 const TIMESTAMP_EPOCH: i64 = 1_442_880_000_000_000;
 const LOCAL_EPOCH: i32 = 1_442_880_000;
 
-pub(super) type Outcome<T> = Result<T, ErrorKind>;
+/// Boxed, because a large error makes every good value be copied out of its result.
+pub(super) type Outcome<T> = Result<T, Box<ErrorKind>>;
 
 /// How the values of a column are written.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +91,7 @@ pub(super) fn decode<'a>(
     }
     let known = HAS_PARTITION_DELETION | HAS_STATIC_ROW | HAS_ROW_ESTIMATE;
     if flags & !known != 0 {
-        return Err(ErrorKind::Flags { what: "partition", flags });
+        return Err(ErrorKind::Flags { what: "partition", flags }.into());
     }
     let timestamp = TIMESTAMP_EPOCH.wrapping_add(reader.unsigned_vint()?.cast_signed());
     let local = LOCAL_EPOCH.wrapping_add(low_i32(reader.unsigned_vint()?));
@@ -122,7 +123,7 @@ fn columns<'a>(
     // No column is listed twice, so what the schema knows bounds what is set aside.
     let known = |count: &usize| *count <= table.columns().len();
     let Some(count) = usize::try_from(claimed).ok().filter(known) else {
-        return Err(too_many_columns(reader, claimed, table, kind)?);
+        return Err(too_many_columns(reader, claimed, table, kind)?.into());
     };
     let mut columns = Vec::with_capacity(count);
     let mut hint = 0;
@@ -173,14 +174,14 @@ fn items<'a>(
             return Ok(());
         }
         if context.table.clustering.is_empty() && !items.is_empty() {
-            return Err(ErrorKind::SecondRow);
+            return Err(ErrorKind::SecondRow.into());
         }
         items.push(if flags & IS_MARKER == 0 {
             Item::Row(row::row(reader, flags, context)?)
         } else if flags == IS_MARKER {
             Item::Marker(marker(reader, context)?)
         } else {
-            return Err(ErrorKind::Flags { what: "marker", flags });
+            return Err(ErrorKind::Flags { what: "marker", flags }.into());
         });
     }
 }
@@ -195,7 +196,7 @@ fn marker<'a>(reader: &mut Reader<'a>, context: &Context<'a>) -> Outcome<Marker<
         5 => (Side::After, true, true),
         6 => (Side::After, true, false),
         7 => (Side::After, false, true),
-        other => return Err(ErrorKind::MarkerKind(other)),
+        other => return Err(ErrorKind::MarkerKind(other).into()),
     };
     let size = usize::from(reader.u16()?);
     let values = row::clustering(reader, context.table, size)?;

@@ -39,7 +39,7 @@ pub(super) fn static_row<'a>(
     let flags = reader.u8()?;
     let extension = if flags & HAS_EXTENSION == 0 { 0 } else { reader.u8()? };
     if extension != EXTENSION_IS_STATIC || flags & 0x03 != 0 {
-        return Err(ErrorKind::Flags { what: "static row", flags });
+        return Err(ErrorKind::Flags { what: "static row", flags }.into());
     }
     body(reader, flags, Vec::new(), &context.statics, context)
 }
@@ -53,7 +53,7 @@ pub(super) fn row<'a>(
     if flags & HAS_EXTENSION != 0 {
         let extension = reader.u8()?;
         if extension & !EXTENSION_SHADOWABLE != 0 {
-            return Err(ErrorKind::Flags { what: "extended row", flags: extension });
+            return Err(ErrorKind::Flags { what: "extended row", flags: extension }.into());
         }
     }
     let values = clustering(reader, context.table, context.table.clustering.len())?;
@@ -68,7 +68,7 @@ pub(super) fn clustering<'a>(
 ) -> Outcome<Clustering<'a>> {
     let columns = table.clustering.len();
     if size > columns {
-        return Err(ErrorKind::Clustering { found: size, columns });
+        return Err(ErrorKind::Clustering { found: size, columns }.into());
     }
     let mut values = Vec::with_capacity(size);
     let mut header = 0;
@@ -110,13 +110,13 @@ fn body<'a>(
     match present {
         Present::All => {
             for (column, shape) in columns {
-                row.columns.push(cells.column(reader, column, *shape)?);
+                cells.column(reader, column, *shape, &mut row.columns)?;
             }
         }
         Present::Mask(mut mask) => {
             for (column, shape) in columns {
                 if mask & 1 != 0 {
-                    row.columns.push(cells.column(reader, column, *shape)?);
+                    cells.column(reader, column, *shape, &mut row.columns)?;
                 }
                 mask >>= 1;
             }
@@ -124,7 +124,7 @@ fn body<'a>(
         Present::List(indexes) => {
             for index in indexes {
                 let (column, shape) = columns.get(index).ok_or(ErrorKind::Columns)?;
-                row.columns.push(cells.column(reader, column, *shape)?);
+                cells.column(reader, column, *shape, &mut row.columns)?;
             }
         }
     }
@@ -141,7 +141,7 @@ fn liveness(
         return if flags & HAS_TTL == 0 {
             Ok(None)
         } else {
-            Err(ErrorKind::Flags { what: "row", flags })
+            Err(ErrorKind::Flags { what: "row", flags }.into())
         };
     }
     let timestamp = context.timestamp(reader)?;
@@ -176,7 +176,7 @@ impl Present {
             return if encoded & !all == 0 {
                 Ok(Self::Mask(all & !encoded))
             } else {
-                Err(ErrorKind::Columns)
+                Err(ErrorKind::Columns.into())
             };
         }
         let missing = usize::try_from(encoded).map_err(|_| ErrorKind::Columns)?;
@@ -206,7 +206,7 @@ fn ascending(reader: &mut Reader<'_>, count: usize, limit: usize) -> Outcome<Vec
     for _ in 0..count {
         let index = usize::try_from(reader.unsigned_vint()?).map_err(|_| ErrorKind::Columns)?;
         if index < smallest || index >= limit {
-            return Err(ErrorKind::Columns);
+            return Err(ErrorKind::Columns.into());
         }
         smallest = index + 1;
         indexes.push(index);
@@ -228,9 +228,11 @@ impl<'a> Cells<'_, 'a> {
         reader: &mut Reader<'a>,
         column: &'a Column,
         shape: Shape,
-    ) -> Outcome<ColumnUpdate<'a>> {
+        columns: &mut Vec<ColumnUpdate<'a>>,
+    ) -> Outcome<()> {
         if !matches!(shape, Shape::Complex) {
-            return Ok(ColumnUpdate::Simple(column, self.cell(reader, shape)?.1));
+            columns.push(ColumnUpdate::Simple(column, self.cell(reader, shape)?.1));
+            return Ok(());
         }
         let deletion = if self.deletions { self.context.deletion(reader)? } else { None };
         let count = reader.unsigned_vint()?;
@@ -238,17 +240,18 @@ impl<'a> Cells<'_, 'a> {
         for _ in 0..count {
             elements.push(self.cell(reader, shape)?);
         }
-        Ok(ColumnUpdate::Complex(column, deletion, elements))
+        columns.push(ColumnUpdate::Complex(column, deletion, elements));
+        Ok(())
     }
 
     /// A cell and its path; here the expiry comes before the TTL.
-    #[inline]
+    #[inline(always)]
     fn cell(&self, reader: &mut Reader<'a>, shape: Shape) -> Outcome<Element<'a>> {
         let flags = reader.u8()?;
         let malformed = || ErrorKind::Flags { what: "cell", flags };
         let (deleted, expiring) = (flags & CELL_DELETED != 0, flags & CELL_EXPIRING != 0);
         if flags & 0xe0 != 0 || deleted && expiring {
-            return Err(malformed());
+            return Err(malformed().into());
         }
         let timestamp = if flags & CELL_ROW_TIMESTAMP == 0 {
             self.context.timestamp(reader)?
