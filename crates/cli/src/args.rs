@@ -27,7 +27,7 @@ pub(crate) use versions::{PublishArguments, RecycleArguments, Versions, Versions
 /// Move data into and out of Apache Cassandra without losing, doubling or inventing a change.
 #[derive(Debug, Parser)]
 #[command(name = "helenus", version)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nothing to do.")]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub(crate) struct Arguments {
     /// Configuration file; helenus.toml in this folder if it is there
     #[arg(short, long, global = true, value_name = "FILE", env = "HELENUS_CONFIG")]
