@@ -11,9 +11,9 @@
 //!
 //! Time takes no part in merging. What has expired is decided when rows are read
 //! ([`TableState::select`]), so an expired winner still hides what it has beaten. The spelling of
-//! clustering values that are equal without being the same (1.0 and 1.00) is that of the first
-//! one applied, as on a node until it flushes the table, which a log does not tell; nothing else
-//! depends on the order.
+//! clustering values that are equal without being the same (1.0 and 1.00), and of such elements
+//! written at one time, is that of the first one applied, as on a node until it flushes the table,
+//! which a log does not tell; nothing else depends on the order.
 //!
 //! ```
 //! use helenus_cql::reconcile::TableState;

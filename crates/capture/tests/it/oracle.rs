@@ -242,8 +242,8 @@ fn differ(table: &Table, expected: &[String], found: &[String]) -> Vec<String> {
 }
 
 /// Columns whose spelling is not the node's own choice: floating-point digits are the JDK's, and of
-/// clustering values that are equal without being the same (1 and 1.0) a node that has flushed shows
-/// whichever its merge saw last.
+/// clustering values, or elements written at one time, that are equal without being the same (1 and
+/// 1.0) a node shows one or the other as it has flushed or not.
 fn goes_by_value(table: &Table, field: &str) -> bool {
     fn has(ty: &CqlType, wanted: &dyn Fn(&CqlType) -> bool) -> bool {
         match ty {
@@ -263,7 +263,11 @@ fn goes_by_value(table: &Table, field: &str) -> bool {
     let own = table.statics.iter().chain(&table.regulars).chain(&table.fickle);
     let mut own = own.filter(|column| is(&column.name));
     let mut keys = table.clustering.iter().map(|(column, _)| column);
-    own.any(|column| has(&column.ty, &floats))
+    let has_paths = |ty: &CqlType| match ty {
+        CqlType::Set(path) | CqlType::Map(path, _) => has(path, &decimals),
+        _ => false,
+    };
+    own.any(|column| has(&column.ty, &floats) || has_paths(&column.ty))
         || keys.any(|column| {
             is(&column.name) && (has(&column.ty, &floats) || has(&column.ty, &decimals))
         })

@@ -1,6 +1,7 @@
 //! Where a node's answer depends on its flushes and compactions, of which a log says nothing: how a
-//! clustering value is spelled that has several spellings (1.0 and 1.00 name one row), and whether an
-//! expired cell still loses to the one it lost to.
+//! clustering value is spelled that has several spellings (1.0 and 1.00 name one row), how an element
+//! of a set that was written twice at one time, and whether an expired cell still loses to the one it
+//! lost to.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,11 +35,13 @@ async fn flushes_and_compactions_decide_what_a_node_shows() {
     for statement in [
         "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
         "CREATE TABLE ks.t (p int, c decimal, v int, PRIMARY KEY (p, c)) WITH cdc = true",
+        "CREATE TABLE ks.sets (p int PRIMARY KEY, s set<decimal>) WITH cdc = true",
         "CREATE TABLE ks.ties (p int PRIMARY KEY, v int) WITH cdc = true",
     ] {
         session.query_unpaged(statement, ()).await.unwrap();
     }
     equal_decimals_are_one_row(&node, &session).await;
+    equal_decimals_are_one_element(&node, &session).await;
     what_expired_wins_ties_once_it_is_compacted(&node, &session).await;
 }
 
@@ -67,6 +70,33 @@ async fn equal_decimals_are_one_row(node: &Instance, session: &Session) {
     assert!(seen.len() > 1, "flushes decide what is shown: {seen:?}");
     node.nodetool(&["compact", "ks"]).unwrap();
     assert_eq!(row(session, 1).await.1, 2);
+}
+
+async fn equal_decimals_are_one_element(node: &Instance, session: &Session) {
+    let add = async |partition: i32, timestamp: i64, spelling: &str| {
+        let statement = format!(
+            "UPDATE ks.sets USING TIMESTAMP {timestamp} SET s = s + {{{spelling}}} WHERE p = {partition}"
+        );
+        session.query_unpaged(statement, ()).await.unwrap();
+    };
+    let set = async |partition: i32| -> String {
+        let query = format!("SELECT JSON s FROM ks.sets WHERE p = {partition}");
+        let rows = session.query_unpaged(query, ()).await.unwrap().into_rows_result().unwrap();
+        rows.single_row::<(String,)>().unwrap().0
+    };
+    // The later write is shown as it was spelled; of two at one time the first, in a memtable.
+    for (timestamp, spelling, shown) in [(1, "1.0", "1.0"), (1, "1", "1.0"), (2, "1.00", "1.00")] {
+        add(0, timestamp, spelling).await;
+        assert_eq!(set(0).await, format!("{{\"s\": [{shown}]}}"));
+    }
+    node.nodetool(&["flush"]).unwrap();
+    add(0, 3, "1").await;
+    assert_eq!(set(0).await, "{\"s\": [1]}");
+    // With a flush between the two it is the last.
+    add(1, 1, "1.0").await;
+    node.nodetool(&["flush"]).unwrap();
+    add(1, 1, "1").await;
+    assert_eq!(set(1).await, "{\"s\": [1]}");
 }
 
 /// Of two cells of one write time the one that expires later wins, unless the other was a tombstone by

@@ -186,7 +186,8 @@ pub(crate) struct PublishArguments {
     #[arg(long, help_heading = CHECKS)]
     pub(crate) force: bool,
 
-    /// Read and check everything, write nothing
+    /// Read everything and check what can be without writing; keys that come twice are found only in
+    /// the table
     #[arg(long)]
     pub(crate) dry_run: bool,
 
