@@ -9,7 +9,7 @@ use helenus_model::Message;
 use helenus_store::contract::Pending;
 
 use crate::Options;
-use crate::record::record;
+use crate::record::{take_record, topic};
 
 /// Bytes of the records in a transaction, at most; a single record may be larger.
 const RECORD_BYTES: usize = 16 * 1024 * 1024;
@@ -46,7 +46,7 @@ pub(crate) fn plan(due: Vec<Pending>, count: usize, options: &Options, events: &
     let mut plan = Plan::default();
     let (mut record_bytes, mut marker_bytes) = (0, 0);
     let mut told = HashSet::new();
-    for pending in due {
+    for mut pending in due {
         if let Some(event) = event(&pending.message, options) {
             if events.contains(&event) {
                 plan.skip.push(pending);
@@ -57,7 +57,12 @@ pub(crate) fn plan(due: Vec<Pending>, count: usize, options: &Options, events: &
                 break;
             }
         }
-        let record = record(&pending.message, options);
+        let name = topic(&pending.message, options);
+        let topic = match plan.publish.records.last() {
+            Some(last) if *last.topic == *name => Arc::clone(&last.topic),
+            _ => name.into(),
+        };
+        let record = take_record(&mut pending.message, topic);
         record_bytes += record.bytes_max();
         // Quotes, a comma, and room for what JSON escapes.
         marker_bytes += 3 + 2 * pending.message.message_id.as_str().len();

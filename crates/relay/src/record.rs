@@ -1,5 +1,8 @@
 //! What a staged message looks like in a topic.
 
+use std::mem;
+use std::sync::Arc;
+
 use helenus_broker::contract::NewRecord;
 use helenus_model::Message;
 
@@ -20,32 +23,36 @@ pub(crate) fn key(message: &Message) -> &str {
 /// headers the message's own after those that name it. They are named as the CloudEvents binding
 /// for Kafka names them where that has a name.
 pub fn record(message: &Message, options: &Options) -> NewRecord {
+    take_record(&mut message.clone(), topic(message, options).into())
+}
+
+/// The same, with what only a record needs taken out of the message: type, payload and headers.
+pub(crate) fn take_record(message: &mut Message, topic: Arc<str>) -> NewRecord {
     let text = |text: &str| text.as_bytes().to_vec().into();
+    let take = |text: &mut String| mem::take(text).into_bytes().into();
+    let key = Some(key(message).as_bytes().to_vec());
+    let own = mem::take(&mut message.headers);
     // Eight of the relay's and some of the message's: the list is made once.
-    let mut headers = Vec::with_capacity(8 + message.headers.len());
+    let mut headers = Vec::with_capacity(8 + own.len());
     headers.extend([
         ("ce_specversion".into(), b"1.0".as_slice().into()),
         ("ce_id".into(), text(message.message_id.as_str())),
-        ("ce_type".into(), text(&message.message_type)),
-        ("ce_source".into(), format!("helenus/{}", message.channel_id).into_bytes().into()),
+        ("ce_type".into(), take(&mut message.message_type)),
+        (
+            "ce_source".into(),
+            ["helenus/", message.channel_id.as_str()].concat().into_bytes().into(),
+        ),
         ("ce_time".into(), message.occurred_at.to_string().into_bytes().into()),
-        ("content-type".into(), text(&message.payload.content_type)),
+        ("content-type".into(), take(&mut message.payload.content_type)),
     ]);
-    let optional = [
-        ("correlation_id", message.correlation_id.as_deref()),
-        ("tenant_id", message.tenant_id.as_deref()),
-    ];
+    let optional =
+        [("correlation_id", &mut message.correlation_id), ("tenant_id", &mut message.tenant_id)];
     for (name, value) in optional {
-        headers.extend(value.map(|value| (name.into(), text(value))));
+        headers.extend(value.take().map(|value| (name.into(), value.into_bytes().into())));
     }
-    headers.extend(message.headers.iter().map(|(name, value)| (name.clone().into(), text(value))));
-    NewRecord {
-        topic: topic(message, options).into(),
-        key: Some(key(message).as_bytes().to_vec()),
-        headers,
-        payload: message.payload.bytes.clone(),
-        timestamp: message.occurred_at,
-    }
+    headers.extend(own.into_iter().map(|(name, value)| (name.into(), value.into_bytes().into())));
+    let payload = mem::take(&mut message.payload.bytes);
+    NewRecord { topic, key, headers, payload, timestamp: message.occurred_at }
 }
 
 #[cfg(test)]
