@@ -4,9 +4,11 @@
 //! Orders are staged in the outbox, a relay publishes them into a topic, a consumer takes each once
 //! with its inbox. Some are staged twice and some records are handed to the consumer twice, because
 //! that is what retries do. Beside it writers contend for streams of events, and a projection
-//! follows them. Then the file is closed, opened again and examined.
+//! follows them. Then the file is closed, opened again and examined, and a table is published into it
+//! day by day.
 
 mod checks;
+mod features;
 mod ledger;
 mod pipeline;
 mod shown;
@@ -90,7 +92,8 @@ async fn watched(
     part.store.close().await;
     drop(watcher);
 
-    let checks = checks::examine(path, &counters, &run, staged).await?;
+    let mut checks = checks::examine(path, &counters, &run, staged).await?;
+    checks.extend(Box::pin(features::run(path, &run)).await?);
     shown::finish(board, &counters, checks);
     let board = board.borrow();
     report(&board, output);
