@@ -17,6 +17,12 @@ use args::{Arguments, Command};
 use exit::{Failed, Outcome};
 use output::Output;
 
+/// A relay reads each message into a dozen pieces of memory and sets them free in other threads: with the
+/// system's allocator that is a fifth of its time.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -1,6 +1,7 @@
 //! Names and numbers of things. Ids that mean different things have different types.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -45,11 +46,11 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Takes any text that is not empty, not over the limit and free of zero bytes.
-            pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
+            pub fn new(text: impl Into<Arc<str>>) -> Result<Self, InvalidId> {
                 let text = text.into();
                 check($what, &text)?;
                 Ok($name(text))
@@ -71,7 +72,7 @@ macro_rules! text_id {
 
         impl From<$name> for String {
             fn from(id: $name) -> String {
-                id.0
+                id.as_str().to_owned()
             }
         }
 
@@ -107,7 +108,7 @@ text_id!(
 impl MessageId {
     /// A fresh id: a UUID that sorts by time.
     pub fn generate(clock: &dyn Clock, random: &dyn Random) -> Self {
-        MessageId(time_ordered(clock, random).to_string())
+        MessageId(time_ordered(clock, random).to_string().into())
     }
 }
 

@@ -79,10 +79,11 @@ impl Clients {
     }
 
     /// A client with these settings beside the common ones.
-    pub(super) fn make<T: FromClientConfigAndContext<Context>>(
-        &self,
-        settings: &[(&str, &str)],
-    ) -> Result<(T, Context), Error> {
+    pub(super) fn make<T, C>(&self, settings: &[(&str, &str)]) -> Result<(T, C), Error>
+    where
+        T: FromClientConfigAndContext<C>,
+        C: ClientContext + Clone + Default,
+    {
         let mut config = self.config.clone();
         for (key, value) in settings {
             config.set(*key, *value);
@@ -90,7 +91,7 @@ impl Clients {
         for (key, value) in &self.options.settings {
             config.set(key, value);
         }
-        let context = Context::default();
+        let context = C::default();
         let client = config.create_with_context(context.clone());
         client.map(|client| (client, context)).map_err(|source| Error::Settings { source })
     }

@@ -73,13 +73,8 @@ impl Deliveries {
         });
     }
 
-    /// Why the first record that was not delivered was not.
-    pub(super) fn failure(&self) -> Option<KafkaError> {
-        self.with(|state| state.failure.clone())
-    }
-
     /// How many are under way.
-    pub(super) fn left(&self) -> usize {
+    fn left(&self) -> usize {
         self.with(|state| state.left)
     }
 

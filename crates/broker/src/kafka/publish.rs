@@ -10,6 +10,7 @@ use std::time::Duration;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig, ThreadedProducer};
+use rdkafka::util::IntoOpaque;
 use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
@@ -107,7 +108,11 @@ impl Producers {
 
 impl Producer {
     /// Hands a record to the client; waits while its queue is full.
-    async fn send(&self, record: Prepared<'_>, deadline: Instant) -> Result<(), KafkaError> {
+    async fn send(
+        &self,
+        record: Prepared<'_, Box<Receipt>>,
+        deadline: Instant,
+    ) -> Result<(), KafkaError> {
         let mut next = record;
         loop {
             let Err((error, back)) = self.client.send(next) else { return Ok(()) };
@@ -120,11 +125,15 @@ impl Producer {
     }
 }
 
-/// A record as the library takes it.
-pub(super) type Prepared<'r> = BaseRecord<'r, [u8], [u8], Box<Receipt>>;
+/// A record as the library takes it, with what comes back to its context.
+pub(super) type Prepared<'r, D> = BaseRecord<'r, [u8], [u8], D>;
 
 /// A record with its partition and receipt.
-pub(super) fn prepared(record: &NewRecord, partition: i32, receipt: Box<Receipt>) -> Prepared<'_> {
+pub(super) fn prepared<D: IntoOpaque>(
+    record: &NewRecord,
+    partition: i32,
+    receipt: D,
+) -> Prepared<'_, D> {
     BaseRecord {
         partition: Some(partition),
         payload: Some(record.payload.as_slice()),

@@ -1,15 +1,18 @@
 //! Publishing in transactions, under a name that fences.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
+use rdkafka::producer::{
+    BaseProducer, BaseRecord, DeliveryResult, Producer as _, ProducerContext, PurgeConfig,
+};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
-use super::deliveries::Deliveries;
 use super::error::{Error as KafkaFailure, code_of};
 use super::publish::{Prepared, SETTINGS, is_full, prepared};
 use super::read::partition_number;
@@ -20,6 +23,10 @@ use crate::contract::{Error, Marker, NewRecord, Publisher, Transaction};
 /// least a transaction takes; a poll that waits spins, and looking more often costs what the broker
 /// needs where the two share processors.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// How long a name is waited for before it is asked for again. A client that finds no connection at
+/// first, or a transaction that is still being ended, tries again by itself after 500 ms only.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 /// How long an open transaction of a publisher that is gone holds up readers, if nobody takes over.
 const TRANSACTION_TIMEOUT_MS: &str = "60000";
@@ -32,8 +39,8 @@ pub struct KafkaPublisher {
 }
 
 struct Producer {
-    client: BaseProducer<Context>,
-    context: Context,
+    client: BaseProducer<Undelivered>,
+    undelivered: Undelivered,
     clients: Clients,
     name: String,
 }
@@ -51,9 +58,10 @@ impl KafkaPublisher {
             let own = [
                 ("transactional.id", name.as_str()),
                 ("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS),
+                ("delivery.report.only.error", "true"),
             ];
-            let (client, context) = clients.make(&[SETTINGS.as_slice(), &own].concat())?;
-            let producer = Producer { client, context, clients: clients.clone(), name };
+            let (client, undelivered) = clients.make(&[SETTINGS.as_slice(), &own].concat())?;
+            let producer = Producer { client, undelivered, clients: clients.clone(), name };
             producer.take_name()?;
             Ok(producer)
         });
@@ -81,6 +89,40 @@ impl Publisher for KafkaPublisher {
     }
 }
 
+/// What a publisher's client reports: only records that were not delivered. That the others were is
+/// in the library's count of those under way, so nothing is made or called for each of them.
+#[derive(Clone, Default)]
+struct Undelivered {
+    context: Context,
+    first: Arc<Mutex<Option<KafkaError>>>,
+}
+
+impl Undelivered {
+    fn first(&self) -> MutexGuard<'_, Option<KafkaError>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientContext for Undelivered {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.context.log(level, facility, message);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.context.error(error, reason);
+    }
+}
+
+impl ProducerContext for Undelivered {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if let Err((error, _)) = result {
+            self.first().get_or_insert_with(|| error.clone());
+        }
+    }
+}
+
 /// What came of a step of a transaction.
 enum Step {
     Done,
@@ -99,13 +141,13 @@ impl Producer {
 
     fn take_name(&self) -> Result<(), Error> {
         let deadline = self.deadline();
-        match step(deadline, |left| self.client.init_transactions(left)) {
+        match step(deadline, |left| self.client.init_transactions(left.min(ASK_AGAIN))) {
             Step::Done => Ok(()),
             Step::Fenced => Err(self.fenced(false)),
             Step::Abort(source) | Step::Unknown(source) => {
                 self.client.poll(Duration::ZERO);
                 let what = format!("publish as '{}'", self.name);
-                Err(self.clients.failed(&self.context, what, source).into())
+                Err(self.clients.failed(&self.undelivered.context, what, source).into())
             }
         }
     }
@@ -147,38 +189,30 @@ impl Producer {
         marker: Option<&Marker>,
         deadline: Instant,
     ) -> Result<(), KafkaError> {
-        let count = records.len();
-        let deliveries = Deliveries::new(count + usize::from(marker.is_some()));
-        for (index, (record, partition)) in records.enumerate() {
-            self.send(prepared(record, partition, deliveries.receipt(index)), deadline)?;
+        for (record, partition) in records {
+            self.send(prepared(record, partition, ()), deadline)?;
         }
         if let Some(marker) = marker {
-            let record = BaseRecord::with_opaque_to(&marker.topic, deliveries.receipt(count))
+            let record = BaseRecord::to(&marker.topic)
                 .partition(partition_number(marker.partition))
                 .key(marker.key.as_slice())
                 .payload(marker.value.as_slice());
             self.send(record, deadline)?;
         }
-        let mut left = deliveries.left();
-        while left > 0 {
+        while self.client.in_flight_count() > 0 {
+            std::thread::sleep(LOOK);
             self.client.poll(Duration::ZERO);
-            if let Some(failure) = deliveries.failure() {
-                return Err(failure);
-            }
-            // Each look takes what one partition has delivered: where there was something, there may be more.
-            let before = std::mem::replace(&mut left, deliveries.left());
-            if left < before {
-                continue;
+            if let Some(why) = self.undelivered.first().take() {
+                return Err(why);
             }
             if Instant::now() >= deadline {
                 return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut));
             }
-            std::thread::sleep(LOOK);
         }
         Ok(())
     }
 
-    fn send(&self, record: Prepared<'_>, deadline: Instant) -> Result<(), KafkaError> {
+    fn send(&self, record: Prepared<'_, ()>, deadline: Instant) -> Result<(), KafkaError> {
         let mut next = record;
         loop {
             let Err((error, back)) = self.client.send(next) else { return Ok(()) };
@@ -200,7 +234,8 @@ impl Producer {
         if matches!(aborted, Step::Fenced) || is_fenced(&source) {
             return Err(self.fenced(false));
         }
-        Err(self.clients.failed(&self.context, "take the transaction".to_owned(), source).into())
+        let (context, what) = (&self.undelivered.context, "take the transaction".to_owned());
+        Err(self.clients.failed(context, what, source).into())
     }
 }
 

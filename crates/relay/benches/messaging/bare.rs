@@ -39,7 +39,7 @@ pub(crate) fn publish(address: &str, topic: &str, messages: usize) -> Result<f64
 }
 
 fn send(producer: &BaseProducer, topic: &str, number: usize) -> Result<()> {
-    let (id, key) = (format!("m-{number}"), format!("order-{}", number % 1_000));
+    let (id, key) = (format!("{topic}-{number}"), format!("order-{}", number % 1_000));
     let source = format!("helenus/{topic}");
     let headers = [
         ("ce_specversion", "1.0"),

@@ -36,6 +36,10 @@ use helenus_store::sqlite::{self, SqliteStore};
 use helenus_testkit::services::Registry;
 use helenus_testkit::usage::{settle_disk, stolen_time};
 
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 const PARTITIONS: u32 = 4;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use helenus_broker::kafka::KafkaBroker;
 use helenus_relay::{Mode, Options, Profile, Relay};
 use helenus_store::Ports;
-use helenus_testkit::usage::settle_disk;
+use helenus_testkit::usage::{processor_time, settle_disk};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Result, backlog, bare, open, topic};
@@ -39,15 +39,23 @@ pub(crate) async fn run(
                 Options { mode, batch: BATCH, catch_up_batch: BATCH, ..Options::default() };
             let relay = Relay::new(store.clone(), broker.clone(), options, Ports::system());
             settle_disk()?;
+            let cpu = processor_time(std::process::id())?;
             let started = Instant::now();
             let totals = relay.run_until_empty(CancellationToken::new()).await?;
             let took = started.elapsed();
+            let cpu = processor_time(std::process::id())? - cpu;
+            let bare_cpu = processor_time(std::process::id())?;
             let after = bare().await?;
+            let bare_cpu = processor_time(std::process::id())? - bare_cpu;
+            let each = |cpu: Duration| cpu.as_secs_f64() * 1e6 / messages as f64;
             let rate = totals.published as f64 / took.as_secs_f64();
             let ratio = 100.0 * rate / ((before + after) / 2.0);
             println!(
                 "relay from a backlog of {messages}, {mode:?}   {rate:>9.0} msg/s   {ratio:.0} % of the bare \
-                 transactional producer's {before:.0} before and {after:.0} after"
+                 transactional producer's {before:.0} before and {after:.0} after; processor of this \
+                 process {:.1} µs a message, the bare producer {:.1}",
+                each(cpu),
+                each(bare_cpu)
             );
             ratios.push((ratio, rate, relay.profile(), took));
             before = after;

@@ -1,6 +1,7 @@
 //! Rows to values, and what a damaged row says.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use helenus_model::{ChannelId, Message, MessageId, Payload, Timestamp};
 use helenus_sqlite::Error;
@@ -14,7 +15,7 @@ pub(super) const CONTENT: &str = "message_id, channel_id, message_type, payload,
 /// A message and when it was staged. Columns are found by their place: by name costs as much as
 /// reading them.
 pub(super) fn message(row: &Row<'_>) -> Result<(Message, Timestamp), Error> {
-    let id: String = row.get(0)?;
+    let id = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
     let damaged = |reason: String| Error::Corrupt { message: format!("message {id}: {reason}") };
     let map = |column: usize, name: &str| -> Result<BTreeMap<String, String>, Error> {
         let text = row.get_ref(column)?.as_str().map_err(|error| damaged(error.to_string()))?;
@@ -23,7 +24,7 @@ pub(super) fn message(row: &Row<'_>) -> Result<(Message, Timestamp), Error> {
         }
         serde_json::from_str(text).map_err(|error| damaged(format!("{name}: {error}")))
     };
-    let channel: String = row.get(1)?;
+    let channel: Arc<str> = row.get(1)?;
     let message = Message {
         channel_id: ChannelId::new(channel).map_err(|error| damaged(error.to_string()))?,
         message_type: row.get(2)?,
@@ -35,7 +36,7 @@ pub(super) fn message(row: &Row<'_>) -> Result<(Message, Timestamp), Error> {
         metadata: map(10, "metadata_json")?,
         ordering_key: row.get(11)?,
         deliver_at: row.get::<_, Option<i64>>(12)?.map(Timestamp::from_millis),
-        message_id: MessageId::new(id.as_str()).map_err(|error| damaged(error.to_string()))?,
+        message_id: MessageId::new(id).map_err(|error| damaged(error.to_string()))?,
     };
     Ok((message, Timestamp::from_millis(row.get(8)?)))
 }
