@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use helenus_model::limits::DISPATCH_BATCH_MAX;
 use helenus_model::{MessageId, Timestamp};
+use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator as _;
 use rusqlite::{CachedStatement, Connection, params};
 use tokio::sync::watch;
 
@@ -67,38 +68,31 @@ fn due(
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Pending>, helenus_sqlite::Error> {
-    const WALK: &str = "SELECT next_attempt_at_utc, staged_seq, dispatch_attempt_count
-         FROM helenus_outbox_dispatch
-         WHERE state = 'pending' AND shard_id = ?1 AND next_attempt_at_utc <= ?2
-         ORDER BY next_attempt_at_utc, staged_seq";
     let mut found = Vec::new();
     if limit == 0 {
         return Ok(found);
     }
     let shards: Vec<u16> = shards.into_iter().collect();
     let mut queries = Vec::with_capacity(shards.len());
-    for _ in &shards {
-        queries.push(db.prepare_cached(WALK)?);
+    for shard in &shards {
+        queries.push(db.prepare_cached(&walk_of(*shard))?);
     }
     let mut walks = Vec::with_capacity(shards.len());
     for (query, shard) in queries.iter_mut().zip(&shards) {
-        walks.push((*shard, query.query((shard, now.as_millis()))?));
+        walks.push((*shard, query.query([now.as_millis()])?));
     }
     let mut heads = BinaryHeap::new();
     for (index, (_, walk)) in walks.iter_mut().enumerate() {
         heads.extend(step(walk)?.map(|head| Reverse((head, index))));
     }
-    let content =
-        format!("SELECT {} FROM helenus_outbox_contents WHERE staged_seq = ?1", rows::CONTENT);
-    let mut content = db.prepare_cached(&content)?;
     let mut waits = Waits::new(db)?;
-    while let Some(Reverse(((eligible_at, staged_seq, attempt_count), index))) = heads.pop() {
+    while let Some(Reverse(((eligible_at, staged_seq), index))) = heads.pop() {
         let Some((shard, walk)) = walks.get_mut(index) else { break };
-        let mut rows = content.query([staged_seq])?;
-        if let Some(row) = rows.next()? {
+        if let Some(row) = walk.get() {
             let (message, created_at) = rows::message(row)?;
             if !waits.waits(*shard, message.ordering_key.as_deref(), staged_seq)? {
                 let (shard, eligible_at) = (*shard, Timestamp::from_millis(eligible_at));
+                let attempt_count = row.get(rows::COLUMNS)?;
                 found.push(Pending { message, shard, attempt_count, created_at, eligible_at });
             }
         }
@@ -110,9 +104,22 @@ fn due(
     Ok(found)
 }
 
-/// When a message is due, its number, and the attempts at it.
-fn step(walk: &mut rusqlite::Rows<'_>) -> rusqlite::Result<Option<(i64, i64, u32)>> {
-    walk.next()?.map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).transpose()
+/// The messages of a shard, from the first one due on. The shard is in the text: statements are kept
+/// prepared by their texts, and those of all shards are in use at once.
+fn walk_of(shard: u16) -> String {
+    format!(
+        "SELECT {}, dispatch_attempt_count, next_attempt_at_utc, staged_seq
+         FROM helenus_outbox_dispatch CROSS JOIN helenus_outbox_contents USING (staged_seq)
+         WHERE state = 'pending' AND shard_id = {shard} AND next_attempt_at_utc <= ?1
+         ORDER BY next_attempt_at_utc, staged_seq",
+        rows::CONTENT
+    )
+}
+
+/// When the next message of a walk is due, and its number.
+fn step(walk: &mut rusqlite::Rows<'_>) -> rusqlite::Result<Option<(i64, i64)>> {
+    let next = walk.next()?;
+    next.map(|row| Ok((row.get(rows::COLUMNS + 1)?, row.get(rows::COLUMNS + 2)?))).transpose()
 }
 
 /// Whether messages wait for others of their key; mostly nobody does.

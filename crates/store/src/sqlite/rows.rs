@@ -12,6 +12,9 @@ pub(super) const CONTENT: &str = "message_id, channel_id, message_type, payload,
      correlation_id, tenant_id, occurred_at_utc, created_at_utc, headers_json, metadata_json, \
      ordering_key, deliver_at_utc";
 
+/// How many those are.
+pub(super) const COLUMNS: usize = 13;
+
 /// A message and when it was staged. Columns are found by their place: by name costs as much as
 /// reading them.
 pub(super) fn message(row: &Row<'_>) -> Result<(Message, Timestamp), Error> {
