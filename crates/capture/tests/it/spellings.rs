@@ -97,6 +97,11 @@ async fn equal_decimals_are_one_element(node: &Instance, session: &Session) {
     node.nodetool(&["flush"]).unwrap();
     add(1, 1, "1").await;
     assert_eq!(set(1).await, "{\"s\": [1]}");
+    // A change of the table's columns is a flush.
+    add(2, 1, "1.0").await;
+    session.query_unpaged("ALTER TABLE ks.sets ADD x int", ()).await.unwrap();
+    add(2, 1, "1").await;
+    assert_eq!(set(2).await, "{\"s\": [1]}");
 }
 
 /// Of two cells of one write time the one that expires later wins, unless the other was a tombstone by
