@@ -272,12 +272,13 @@ fn goes_by_value(table: &Table, field: &str, read: Read) -> bool {
             other => wanted(other),
         }
     }
-    let field = field.trim_matches('"').replace("\\\"", "\"");
+    let field = field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap();
+    // A name in quotes has them in the row too.
+    let field = field.replace("\\\"", "\"");
     let floats = |ty: &CqlType| matches!(ty, CqlType::Float | CqlType::Double);
     let decimals = |ty: &CqlType| matches!(ty, CqlType::Decimal);
-    let is = |name: &str| name == field || name.trim_matches('"') == field.trim_matches('"');
     let own = table.statics.iter().chain(&table.regulars).chain(&table.fickle);
-    let mut own = own.filter(|column| is(&column.name));
+    let mut own = own.filter(|column| column.name == field);
     let mut keys = table.clustering.iter().map(|(column, _)| column);
     let has_paths = |ty: &CqlType| match ty {
         CqlType::Set(path) | CqlType::Map(path, _) => {
@@ -287,7 +288,7 @@ fn goes_by_value(table: &Table, field: &str, read: Read) -> bool {
     };
     own.any(|column| has(&column.ty, &floats) || has_paths(&column.ty))
         || keys.any(|column| {
-            is(&column.name) && (has(&column.ty, &floats) || has(&column.ty, &decimals))
+            column.name == field && (has(&column.ty, &floats) || has(&column.ty, &decimals))
         })
 }
 
