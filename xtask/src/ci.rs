@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: what a change must pass, the same here as on the server.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 use helenus_testkit::services::{find_program, workspace};
@@ -87,6 +87,10 @@ fn deny() -> anyhow::Result<()> {
 const EXAMPLES: &[&str] = &["feature_store_day"];
 
 fn examples() -> anyhow::Result<()> {
+    // The tests have built them, beside this program; `cargo run` would build them again, with the
+    // features of their own package alone.
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let built = own.with_file_name("examples");
     let folder = workspace().join("target/examples");
     for example in EXAMPLES {
         let folder = folder.join(example);
@@ -95,9 +99,7 @@ fn examples() -> anyhow::Result<()> {
         }
         std::fs::create_dir_all(&folder)?;
         let store = format!("sqlite:{}", folder.join("store.db").display());
-        // With the features of the tests, which have built it already.
-        let run = ["run", "-p", FACADE, "--all-features", "--locked", "--example", example];
-        cargo(&[&run[..], &["--", &store]].concat())?;
+        finish(Command::new(built.join(example)).arg(&store))?;
     }
     Ok(())
 }
@@ -115,11 +117,12 @@ fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     finish(crate::cargo().args(arguments))
 }
 
-fn finish(command: &mut std::process::Command) -> anyhow::Result<()> {
-    let status = command.status().context("cannot run cargo")?;
+fn finish(command: &mut Command) -> anyhow::Result<()> {
+    let words: Vec<_> = [command.get_program()].into_iter().chain(command.get_args()).collect();
+    let words = words.join(" ".as_ref()).to_string_lossy().into_owned();
+    let status = command.status().with_context(|| format!("cannot run `{words}`"))?;
     if !status.success() {
-        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-        bail!("`cargo {}` ended with {status}", words.join(" "));
+        bail!("`{words}` ended with {status}");
     }
     Ok(())
 }

@@ -25,11 +25,13 @@ pub(crate) fn truncated(table: &Table, truncation: Truncation, node: &str) -> Ve
     event.to_string().into_bytes()
 }
 
-/// A table whose definition is another now; `None` where the table is not known.
+/// A table whose definition is another now; `None` where the table is not known. `at_us` tells one change
+/// of a definition from the next, which may bring back what was before.
 pub(crate) fn changed<'c>(
     change: &Change,
     catalog: &'c Catalog,
     node: &str,
+    at_us: i64,
 ) -> Option<(&'c Table, Vec<u8>)> {
     let (word, id, previous): (_, TableId, Option<TableId>) = match change {
         Change::Created(id) => ("CREATE", *id, None),
@@ -39,7 +41,10 @@ pub(crate) fn changed<'c>(
         _ => return None,
     };
     let table = catalog.table(id)?;
-    let identity = format!("{word} {id} {}", schema_version(table));
+    let mut identity = format!("{word} {id}");
+    if matches!(change, Change::Altered(_)) {
+        identity = format!("{identity} {} {node} {at_us}", schema_version(table));
+    }
     let mut event = frame(table, word, &identity, node);
     if let (Some(event), Some(previous)) = (event.as_object_mut(), previous) {
         event.insert("previous_table_id".to_owned(), json!(previous.to_string()));

@@ -10,7 +10,11 @@
 
 pub mod agent;
 mod announce;
+mod checks;
+mod current;
+mod done;
 mod hints;
+mod knowledge;
 pub mod metrics;
 #[cfg(feature = "cassandra")]
 pub mod node;
@@ -24,6 +28,9 @@ pub mod segments;
 pub mod space;
 pub mod state;
 pub mod tail;
+
+pub use checks::check_options;
+pub use done::Done;
 
 /// Headers, records and what can be wrong with them.
 pub use helenus_commitlog as commitlog;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use helenus_cql::schema::TableId;
 use helenus_model::backend::Endpoint;
 use helenus_model::{BackendError, Clock, Failure, Kind, hints_topic};
 use scylla::client::execution_profile::ExecutionProfile;
@@ -14,8 +15,11 @@ use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use scylla::policies::host_filter::AllowListHostFilter;
 use secrecy::ExposeSecret;
+use tokio::sync::OnceCell;
+use uuid::Uuid;
 
-use crate::agent::SchemaSource;
+use crate::agent::{Pulse, SchemaSource};
+use crate::offline::Truncation;
 use crate::options::Outbox;
 use crate::space::parse_size;
 
@@ -122,6 +126,8 @@ impl Failure for NodeError {
 pub struct Node {
     endpoint: Endpoint,
     clock: Arc<dyn Clock>,
+    /// Connected when it is first asked, and again by the driver when the node comes back.
+    session: Arc<OnceCell<Session>>,
 }
 
 /// What a node says of its change data capture; older releases leave things out.
@@ -168,26 +174,44 @@ impl Node {
     /// The node at `endpoint`; nothing is asked yet.
     #[must_use]
     pub fn new(endpoint: Endpoint, clock: Arc<dyn Clock>) -> Self {
-        Self { endpoint, clock }
+        Self { endpoint, clock, session: Arc::default() }
     }
 
     /// Its schema as a document, with the time it was taken: what `--schema` takes.
     pub async fn schema(&self) -> Result<String, NodeError> {
-        let session = self.connect().await?;
+        let session = self.session().await?;
         let taken_at = self.clock.now().as_micros();
         let mut document = format!("{{\"taken_at_us\": {taken_at}");
         for table in TABLES {
             let query = format!("SELECT JSON * FROM system_schema.{table}");
-            let rows = self.texts(&session, &query).await?;
+            let rows = self.texts(session, &query).await?;
             let _infallible = write!(document, ",\n\"{table}\": [\n{}\n]", rows.join(",\n"));
         }
         document.push_str("\n}\n");
         Ok(document)
     }
 
+    /// What it says of its schema's version and of emptied tables.
+    pub async fn pulse(&self) -> Result<Pulse, NodeError> {
+        type Row = (Option<Uuid>, Option<HashMap<Uuid, Vec<u8>>>);
+        let session = self.session().await?;
+        let query = "SELECT schema_version, truncated_at FROM system.local WHERE key = 'local'";
+        let rows = session.query_unpaged(query, ()).await.map_err(|error| self.failed(error))?;
+        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
+        let row = rows.maybe_first_row::<Row>().map_err(|error| self.failed(error))?;
+        let (version, truncated) = row.unwrap_or_default();
+        let truncated = truncated.unwrap_or_default().into_iter();
+        let truncations =
+            truncated.filter_map(|(id, bytes)| Some((TableId(id), Truncation::parse(&bytes)?)));
+        Ok(Pulse {
+            schema_version: version.map(|version| version.to_string()),
+            truncations: truncations.collect(),
+        })
+    }
+
     /// What it says of its change data capture.
     pub async fn settings(&self) -> Result<Settings, NodeError> {
-        let session = self.connect().await?;
+        let session = self.session().await?;
         let query = "SELECT name, value FROM system_views.settings";
         let rows = session.query_unpaged(query, ()).await.map_err(|error| self.failed(error))?;
         let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
@@ -222,12 +246,12 @@ impl Node {
     /// The outbox whose messages are in this table, if its changes are kept.
     pub async fn outbox(&self, keyspace: &str, table: &str) -> Result<Outbox, NodeError> {
         let (url, name) = (self.endpoint.to_string(), format!("{keyspace}.{table}"));
-        let session = self.connect().await?;
+        let session = self.session().await?;
         let Some(prefix) = table.strip_suffix(MESSAGES) else {
             return Err(NodeError::NoOutbox { url, table: name });
         };
         let query = "SELECT table_name, cdc FROM system_schema.tables WHERE keyspace_name = ?";
-        let tables: HashMap<String, Option<bool>> = self.pairs(&session, query, keyspace).await?;
+        let tables: HashMap<String, Option<bool>> = self.pairs(session, query, keyspace).await?;
         let settings = format!("{prefix}settings");
         let (Some(cdc), true) = (tables.get(table), tables.contains_key(&settings)) else {
             return Err(NodeError::NoOutbox { url, table: name });
@@ -241,7 +265,7 @@ impl Node {
             quoted(keyspace),
             quoted(&settings)
         );
-        let mut found: HashMap<String, String> = self.pairs(&session, &query, "store_id").await?;
+        let mut found: HashMap<String, String> = self.pairs(session, &query, "store_id").await?;
         let Some(store_id) = found.remove("store_id") else {
             return Err(NodeError::NoOutbox { url, table: name });
         };
@@ -264,6 +288,10 @@ impl Node {
         let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
         let rows = rows.rows::<(String, V)>().map_err(|error| self.failed(error))?;
         rows.map(|row| row.map_err(|error| self.failed(error))).collect()
+    }
+
+    async fn session(&self) -> Result<&Session, NodeError> {
+        self.session.get_or_try_init(|| Box::pin(self.connect())).await
     }
 
     /// A session with this node alone: settings are each node's own.
@@ -305,6 +333,10 @@ impl Node {
 impl SchemaSource for Node {
     async fn fetch(&self) -> Result<String, BackendError> {
         Box::pin(self.schema()).await.map_err(BackendError::new)
+    }
+
+    async fn pulse(&self) -> Result<Pulse, BackendError> {
+        Box::pin(Node::pulse(self)).await.map_err(BackendError::new)
     }
 
     async fn total_space(&self) -> Option<u64> {

@@ -4,14 +4,14 @@
 //! behind it is read as far as the records' own checksums vouch for it. Nothing is changed or deleted.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use helenus_commitlog::{Damage, End, Header, Mutation, Record, SegmentId};
 use helenus_cql::schema::{Catalog, JournalError, Lookup, Table, TableId};
 use helenus_cql::update::{ColumnUpdate, Content, Item, PartitionUpdate};
 use helenus_cql::wire::Reader;
 
-use crate::reader::{Next, OpenSection, ReadError, SegmentReader};
+use crate::reader::{Next, OpenSection, ReadError, SegmentReader, segment_id};
 use crate::schema::History;
 
 /// What a scan comes upon.
@@ -49,6 +49,38 @@ pub enum Wanted<'a> {
     Everything,
     /// Those that may concern this table, by keyspace and name.
     Table(&'a str, &'a str),
+}
+
+/// The segments named by files and folders, by id. Each folder is a group of its own, and so are the
+/// files named one by one: ids tell an order only within one node. Indexes are not looked at: in a
+/// segment at rest they mean nothing, so one that cannot be read costs nothing.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<Vec<PathBuf>>, ReadError> {
+    let mut groups = Vec::new();
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            groups.push(list(path)?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    // Files side by side are taken for one node's, in the order of their ids.
+    files.sort_by_key(|path| segment_id(path));
+    groups.push(files);
+    groups.retain(|group: &Vec<PathBuf>| !group.is_empty());
+    Ok(groups)
+}
+
+/// The segments in `folder`, oldest first. Other files are left alone.
+fn list(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let failed = |error| ReadError::new(folder, error);
+    let mut segments = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        segments.extend(segment_id(&path).map(|id| (id, path)));
+    }
+    segments.sort_unstable();
+    Ok(segments.into_iter().map(|(_, path)| path).collect())
 }
 
 /// Goes through a segment. DDL in it changes `history`, which the records behind it are decoded with.
@@ -150,6 +182,16 @@ pub struct Truncation {
     pub at_ms: i64,
 }
 
+impl Truncation {
+    /// As a node keeps it in `system.local`.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let segment = SegmentId(reader.i64().ok()?);
+        let offset = u64::try_from(reader.i32().ok()?).ok()?;
+        Some(Truncation { segment, offset, at_ms: reader.i64().ok()? })
+    }
+}
+
 /// The truncations that an update of `system.local` tells of, by table.
 #[must_use]
 pub fn truncations(update: &PartitionUpdate<'_>) -> Vec<(TableId, Truncation)> {
@@ -168,30 +210,49 @@ pub fn truncations(update: &PartitionUpdate<'_>) -> Vec<(TableId, Truncation)> {
     });
     let entries = cells.flatten().filter_map(|(path, cell)| {
         let Content::Live(bytes) = cell.content else { return None };
-        let mut reader = Reader::new(bytes);
-        let segment = SegmentId(reader.i64().ok()?);
-        let offset = u64::try_from(reader.i32().ok()?).ok()?;
-        let at_ms = reader.i64().ok()?;
-        Some((TableId::from_bytes(*path.as_array()?), Truncation { segment, offset, at_ms }))
+        Some((TableId::from_bytes(*path.as_array()?), Truncation::parse(bytes)?))
     });
     entries.collect()
 }
 
-/// The last truncation of each table in segments of one node.
+/// The last truncation of each table in segments of one node. A file that cannot be read tells of none
+/// beyond the place where it fails; what is wrong with it is for the scan that wants its changes.
+#[must_use]
 pub fn find_truncations(
     paths: &[impl AsRef<Path>],
     history: &mut History,
-) -> Result<HashMap<TableId, Truncation>, ReadError> {
+) -> HashMap<TableId, Truncation> {
     let mut last = HashMap::new();
     for path in paths {
-        scan(path.as_ref(), history, &Wanted::Table("system", "local"), &mut |found| {
-            if let Found::Mutation(_, mutation) = found {
-                for (table, truncation) in mutation.updates.iter().flat_map(truncations) {
-                    let known = last.entry(table).or_insert(truncation);
-                    *known = truncation.max(*known);
+        let _unreadable =
+            scan(path.as_ref(), history, &Wanted::Table("system", "local"), &mut |found| {
+                if let Found::Mutation(_, mutation) = found {
+                    for (table, truncation) in mutation.updates.iter().flat_map(truncations) {
+                        let known = last.entry(table).or_insert(truncation);
+                        *known = truncation.max(*known);
+                    }
                 }
-            }
-        })?;
+            });
     }
-    Ok(last)
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_gives_its_segments_by_id_whatever_their_indexes_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["CommitLog-7-100.log", "CommitLog-7-99.log", "CommitLog-6-99.log", "notes.txt"]
+        {
+            std::fs::write(path(name), "").unwrap();
+        }
+        std::fs::write(path("CommitLog-7-99_cdc.idx"), b"\xff\xfe").unwrap();
+        std::fs::create_dir(path("CommitLog-7-100_cdc.idx")).unwrap();
+        let found = find(&[dir.path().to_owned(), "other.log".into()]).unwrap();
+        let own = ["CommitLog-6-99.log", "CommitLog-7-99.log", "CommitLog-7-100.log"].map(path);
+        assert_eq!(found, [own.to_vec(), vec!["other.log".into()]]);
+    }
 }

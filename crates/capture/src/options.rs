@@ -20,7 +20,7 @@ pub struct Options {
     pub topic_prefix: String,
     /// Partitions of the topics it makes.
     pub partitions: u32,
-    /// Which tables; all that have `cdc = true` if none is named.
+    /// Which tables; all that have `cdc = true` if none is named. One that is named must have it too.
     pub tables: Vec<TablePattern>,
     /// Which columns are masked.
     pub policy: Policy,
@@ -94,7 +94,7 @@ impl Outbox {
     }
 }
 
-/// `keyspace.table`, or `keyspace.*`.
+/// `keyspace.table`, or `keyspace.*` for all of a keyspace that have `cdc = true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePattern {
     keyspace: String,
@@ -122,8 +122,13 @@ impl std::str::FromStr for TablePattern {
 }
 
 impl TablePattern {
+    /// Keyspace and table, where one table is named.
+    pub(crate) fn table(&self) -> Option<(&str, &str)> {
+        self.table.as_deref().map(|table| (&*self.keyspace, table))
+    }
+
     fn matches(&self, table: &Table) -> bool {
         *table.keyspace == *self.keyspace
-            && self.table.as_ref().is_none_or(|name| *table.name == **name)
+            && self.table.as_ref().map_or(table.cdc, |name| *table.name == **name)
     }
 }

@@ -57,26 +57,36 @@ impl<B: Broker> Outlet<B> {
         one_key_a_partition(partitions).into_iter().map(copy).collect()
     }
 
-    /// Makes a topic. One that is there keeps the partitions it was made with.
+    /// Makes a topic, unless it is there: then it keeps the partitions it was made with, and nobody needs
+    /// the right to make topics.
     async fn make_topic(&mut self, topic: &str) -> Result<(), Error> {
         let is_hints = self.options.hints.iter().any(|outbox| outbox.topic == topic);
         let wanted = if is_hints { 1 } else { self.options.partitions };
-        let made = if is_hints {
-            self.broker.create_compacted_topic(topic, wanted).await
-        } else {
-            self.broker.create_topic(topic, wanted).await
-        };
-        let partitions = match made {
-            Ok(()) => wanted,
-            Err(error @ Error::InvalidTopic { .. }) => {
-                let topics = self.broker.topics().await?;
-                let found = topics.iter().find(|known| known.name == topic);
-                found.map(|known| known.partitions).ok_or(error)?
+        let partitions = match self.partitions(topic).await? {
+            Some(partitions) => partitions,
+            None => {
+                let made = if is_hints {
+                    self.broker.create_compacted_topic(topic, wanted).await
+                } else {
+                    self.broker.create_topic(topic, wanted).await
+                };
+                match made {
+                    Ok(()) => wanted,
+                    // Somebody else may have made it meanwhile.
+                    Err(error @ Error::InvalidTopic { .. }) => {
+                        self.partitions(topic).await?.ok_or(error)?
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            Err(error) => return Err(error),
         };
         self.topics.insert(topic.to_owned(), partitions);
         Ok(())
+    }
+
+    async fn partitions(&self, topic: &str) -> Result<Option<u32>, Error> {
+        let topics = self.broker.topics().await?;
+        Ok(topics.iter().find(|known| known.name == topic).map(|known| known.partitions))
     }
 }
 

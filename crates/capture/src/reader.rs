@@ -11,7 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use helenus_commitlog::{
-    Damage, End, Header, HeaderError, Position, Section, SectionRecords, Step, Walker,
+    Damage, End, FileKind, FileName, Header, HeaderError, Position, Section, SectionRecords,
+    SegmentId, Step, Walker,
 };
 use helenus_model::{Failure, Kind};
 
@@ -36,9 +37,15 @@ enum Cause {
     Io(#[from] io::Error),
     #[error(transparent)]
     Header(#[from] HeaderError),
+    #[error("the header is that of segment {header}, the name that of segment {name}")]
+    Id { name: SegmentId, header: SegmentId },
 }
 
 impl ReadError {
+    pub(crate) fn new(path: &Path, error: io::Error) -> Self {
+        Self { path: path.to_owned(), source: Box::new(error.into()) }
+    }
+
     /// True if the file is not there: the node has removed it, or somebody else.
     #[must_use]
     pub fn is_missing(&self) -> bool {
@@ -51,7 +58,7 @@ impl Failure for ReadError {
         match &*self.source {
             Cause::Io(_) => Kind::Unavailable,
             Cause::Header(HeaderError::Checksum { .. }) => Kind::Corrupt,
-            Cause::Header(_) => Kind::Invalid,
+            Cause::Header(_) | Cause::Id { .. } => Kind::Invalid,
         }
     }
 
@@ -64,6 +71,7 @@ impl Failure for ReadError {
             // Releases count up one by one; what is far off never was a version.
             Cause::Header(HeaderError::Version(1..=32)) => "unsupported_version",
             Cause::Header(_) => "not_a_segment",
+            Cause::Id { .. } => "id_mismatch",
         }
     }
 
@@ -74,6 +82,9 @@ impl Failure for ReadError {
             "header_checksum" => "take the file from the node again; this copy is damaged",
             "unsupported_compressor" => "let the node use one of Cassandra's own compressors",
             "unsupported_version" => "use a release that reads this version",
+            "id_mismatch" => {
+                "give the file the name that the node gave it, or take it from there again"
+            }
             _ => "name CommitLog-*.log files, or the folder they are in",
         }))
     }
@@ -126,13 +137,17 @@ impl<'a> OpenSection<'a> {
 }
 
 impl SegmentReader {
-    /// Opens a segment at its first section.
+    /// Opens a segment at its first section. If its name is that of a segment, the header must have
+    /// the same id: the order of the segments goes by it. Any other name will do.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let failed = |source: Cause| ReadError { path: path.to_owned(), source: Box::new(source) };
         let file = File::open(path).map_err(|error| failed(error.into()))?;
         let mut head = Vec::new();
         fill(&file, 0, HEADER_BYTES_MAX, &mut head).map_err(|error| failed(error.into()))?;
         let header = Header::parse(&head).map_err(|error| failed(error.into()))?;
+        if let Some(name) = segment_id(path).filter(|name| *name != header.id) {
+            return Err(failed(Cause::Id { name, header: header.id }));
+        }
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -226,8 +241,14 @@ impl SegmentReader {
     }
 
     fn failed(&self, error: io::Error) -> ReadError {
-        ReadError { path: self.path.clone(), source: Box::new(error.into()) }
+        ReadError::new(&self.path, error)
     }
+}
+
+/// The id in the name of a segment; `None` for any other file.
+pub(crate) fn segment_id(path: &Path) -> Option<SegmentId> {
+    let name = FileName::parse(path.file_name()?.to_str()?)?;
+    (name.kind == FileKind::Segment).then_some(name.id)
 }
 
 /// Reads up to `wanted` bytes at an offset; fewer at the end of the file.
@@ -305,7 +326,26 @@ mod tests {
         check(&[0, 0, 0, 9], "unsupported_version");
         header[10] ^= 1;
         check(&header, "header_checksum");
+        header[10] ^= 1;
+        check(&header, "id_mismatch");
         let missing = SegmentReader::open(&dir.path().join("none")).unwrap_err();
         assert!(missing.is_missing() && missing.code() == "unreadable");
+    }
+    #[test]
+    fn the_name_of_a_segment_must_be_that_of_its_header() {
+        let dir = tempfile::tempdir().unwrap();
+        let bytes = std::fs::read(format!("{FIXTURES}/plain.log")).unwrap();
+        let id = Header::parse(&bytes).unwrap().id;
+        let open = |name: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, &bytes).unwrap();
+            SegmentReader::open(&path).map(|reader| reader.header().id)
+        };
+        assert_eq!(open(&format!("CommitLog-7-{id}.log")).unwrap(), id);
+        assert_eq!(open("a copy.log").unwrap(), id, "names of other files say nothing");
+        let refused = open(&format!("CommitLog-7-{}.log", id.0 + 1)).unwrap_err();
+        assert_eq!((refused.code(), refused.kind()), ("id_mismatch", Kind::Invalid));
+        let reason = std::error::Error::source(&refused).unwrap().to_string();
+        assert!(reason.contains(&id.to_string()), "{reason}");
     }
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use helenus_commitlog::{FileKind, FileName};
 
-use crate::segments::{ListError, Segment, index_path, list};
+use crate::done::Done;
+use crate::segments::{ListError, index_path, list};
 use crate::state::State;
-use crate::tail::Place;
 
 /// What was given back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,19 +18,18 @@ pub(crate) struct Released {
     pub(crate) bytes: u64,
 }
 
-/// Deletes the segments before `place`, which must be durable; those with damage are kept.
-pub(crate) fn release(folder: &Path, place: Place, state: &State) -> Result<Released, ListError> {
+/// Deletes the segments that are done with, which must be durable; those with damage are kept.
+pub(crate) fn release(folder: &Path, state: &State) -> Result<Released, ListError> {
     let mut released = Released::default();
-    let is_past = |segment: &Segment| {
-        segment.id < place.segment || (segment.id == place.segment && place.finished)
-    };
-    for segment in list(folder)?.iter().filter(|segment| is_past(segment)) {
-        if state.keeps(segment.id) {
-            continue;
-        }
+    for segment in list(folder)? {
         let Ok(file) = fs::metadata(&segment.log) else { continue };
         // Without changes a segment is the node's own to remove, unless it has forgotten it.
-        if segment.index.is_none() && file.nlink() > 1 {
+        let is_forgotten = || file.nlink() == 1 && state.done().is_past(segment.id);
+        let is_ours = match segment.index {
+            Some(_) => state.done().contains(segment.id),
+            None => is_forgotten(),
+        };
+        if !is_ours || state.keeps(segment.id) {
             continue;
         }
         match remove(&segment.log).and_then(|()| remove(&index_path(&segment.log))) {
@@ -43,18 +42,18 @@ pub(crate) fn release(folder: &Path, place: Place, state: &State) -> Result<Rele
             }
         }
     }
-    remove_orphans(folder, place);
+    remove_orphans(folder, state.done());
     Ok(released)
 }
 
 /// Indexes whose segment is gone: a release that was cut short, or a node that went on writing one.
-fn remove_orphans(folder: &Path, place: Place) {
+fn remove_orphans(folder: &Path, done: &Done) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let name = path.file_name().and_then(|name| FileName::parse(name.to_str()?));
         let Some(name) = name.filter(|name| name.kind == FileKind::Index) else { continue };
         let log = path.with_file_name(format!("CommitLog-{}-{}.log", name.version, name.id));
-        if name.id < place.segment
+        if done.contains(name.id)
             && !log.try_exists().unwrap_or(true)
             && let Err(error) = remove(&path)
         {

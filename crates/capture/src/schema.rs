@@ -62,6 +62,8 @@ pub struct History {
     journal: Journal,
     document: Arc<Catalog>,
     dated: bool,
+    /// When the last change that was followed was written.
+    changed_at: Option<Timestamp>,
 }
 
 impl History {
@@ -84,7 +86,8 @@ impl History {
         let dated = serde_json::from_str::<Dated>(document).ok();
         let taken_at = dated.and_then(|dated| dated.taken_at_us).map(Timestamp);
         let journal = Journal::new(document, taken_at)?;
-        Ok(Self { document: journal.catalog(), journal, dated: taken_at.is_some() })
+        let (document, dated) = (journal.catalog(), taken_at.is_some());
+        Ok(Self { document, journal, dated, changed_at: None })
     }
 
     /// A schema of nothing.
@@ -92,7 +95,7 @@ impl History {
     pub fn empty() -> Self {
         let journal = Journal::new(r#"{"tables": [], "columns": []}"#, None)
             .expect("a document without rows is a schema");
-        Self { document: journal.catalog(), journal, dated: false }
+        Self { document: journal.catalog(), journal, dated: false, changed_at: None }
     }
 
     /// The schema to decode the next record with.
@@ -103,8 +106,21 @@ impl History {
 
     /// Follows a mutation, if it changes the schema.
     pub fn follow(&mut self, mutation: &Mutation<'_>) -> Result<Vec<Change>, JournalError> {
-        let changes = mutation.updates.iter().any(|update| is_schema(update.table));
-        if changes { self.journal.apply(&mutation.updates) } else { Ok(Vec::new()) }
+        let updates = mutation.updates.iter().filter(|update| is_schema(update.table));
+        let times = updates.filter_map(|update| update.write_times()).map(|(_, last)| last);
+        let Some(written) = times.max() else { return Ok(Vec::new()) };
+        let changes = self.journal.apply(&mutation.updates)?;
+        if !changes.is_empty() {
+            self.changed_at = self.changed_at.max(Some(written));
+        }
+        Ok(changes)
+    }
+
+    /// Of two that began with the same document, the one that has seen the later change: nodes log the
+    /// same changes, and one's log may reach further.
+    #[must_use]
+    pub fn later(self, other: Self) -> Self {
+        if other.changed_at > self.changed_at { other } else { self }
     }
 
     /// The table of this name as it is now.

@@ -30,6 +30,12 @@ pub struct ListError {
     source: io::Error,
 }
 
+impl ListError {
+    pub(crate) fn new(path: &Path, source: io::Error) -> Self {
+        Self { path: path.to_owned(), source }
+    }
+}
+
 impl Failure for ListError {
     fn kind(&self) -> Kind {
         Kind::Invalid
@@ -46,7 +52,7 @@ impl Failure for ListError {
 
 /// The segments in `folder`, oldest first. Other files are left alone.
 pub fn list(folder: &Path) -> Result<Vec<Segment>, ListError> {
-    let failed = |path: &Path, source| ListError { path: path.to_owned(), source };
+    let failed = ListError::new;
     let mut segments = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(|error| failed(folder, error))? {
         let path = entry.map_err(|error| failed(folder, error))?.path();
@@ -72,25 +78,6 @@ pub fn index_of(log: &Path) -> io::Result<Option<CdcIndex>> {
 #[must_use]
 pub fn index_path(log: &Path) -> PathBuf {
     log.with_file_name(index_name(log))
-}
-
-/// The segments named by files and folders, by id. Each folder is a group of its own, and so are the
-/// files named one by one: ids tell an order only within one node.
-pub fn find(paths: &[PathBuf]) -> Result<Vec<Vec<PathBuf>>, ListError> {
-    let mut groups = Vec::new();
-    let mut files = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            groups.push(list(path)?.into_iter().map(|segment| segment.log).collect());
-        } else {
-            files.push(path.clone());
-        }
-    }
-    // Files side by side are taken for one node's, in the order of their ids.
-    files.sort_by_key(|path| path.file_name().and_then(|name| segment_id(name.to_str()?)));
-    groups.push(files);
-    groups.retain(|group: &Vec<PathBuf>| !group.is_empty());
-    Ok(groups)
 }
 
 fn segment_id(name: &str) -> Option<SegmentId> {

@@ -20,8 +20,8 @@ pub struct Space {
     pub used_bytes: u64,
     /// Bytes it may hold, where that is known.
     pub limit_bytes: Option<u64>,
-    /// Until the node would refuse writes if nothing were released, at the pace of the last minute;
-    /// nothing while the log does not grow.
+    /// Until the node would refuse writes if nothing were released, at the pace of the last minute; 0
+    /// while it does, nothing while the log does not grow.
     pub seconds_left: Option<u64>,
 }
 
@@ -47,8 +47,8 @@ impl Watch {
         self.released += bytes;
     }
 
-    /// Looks at the folder's size.
-    pub fn look(&mut self, elapsed: Duration, used_bytes: u64) -> Space {
+    /// Looks at the folder's size. A node begins no segment that might not fit.
+    pub fn look(&mut self, elapsed: Duration, used_bytes: u64, segment_bytes: u64) -> Space {
         self.samples.push_back((elapsed, used_bytes.saturating_add(self.released)));
         while let Some((at, _)) = self.samples.front()
             && elapsed.saturating_sub(*at) > WINDOW
@@ -56,9 +56,14 @@ impl Watch {
         {
             self.samples.pop_front();
         }
-        let free = self.limit.map(|limit| limit.saturating_sub(used_bytes));
-        let seconds_left = free.zip(self.bytes_per_second());
-        let seconds_left = seconds_left.map(|(free, pace)| free / pace.max(1));
+        let taken = used_bytes.saturating_add(segment_bytes);
+        let free = self.limit.map(|limit| limit.saturating_sub(taken));
+        let seconds_left = match (free, self.bytes_per_second()) {
+            // The log stands still because writes are refused.
+            (Some(0), _) => Some(0),
+            (Some(free), Some(pace)) => Some(free / pace.max(1)),
+            _ => None,
+        };
         Space { used_bytes, limit_bytes: self.limit, seconds_left }
     }
 
@@ -105,16 +110,17 @@ mod tests {
     fn the_time_left_follows_the_pace() {
         let mut watch = Watch::new(Some(1_000_000));
         let at = Duration::from_secs;
-        assert_eq!(watch.look(at(0), 100_000).seconds_left, None, "one look tells no pace");
-        assert_eq!(watch.look(at(10), 200_000).seconds_left, Some(80));
+        assert_eq!(watch.look(at(0), 100_000, 0).seconds_left, None, "one look tells no pace");
+        assert_eq!(watch.look(at(10), 200_000, 0).seconds_left, Some(80));
         // Releasing makes room; the log goes on as fast as before.
         watch.released(150_000);
-        assert_eq!(watch.look(at(20), 150_000).seconds_left, Some(85));
+        assert_eq!(watch.look(at(20), 150_000, 0).seconds_left, Some(85));
         for second in 21..120 {
-            watch.look(at(second), 150_000);
+            watch.look(at(second), 150_000, 0);
         }
-        assert_eq!(watch.look(at(121), 150_000).seconds_left, None, "it stands still");
-        assert_eq!(Watch::new(None).look(at(0), 5).limit_bytes, None);
+        assert_eq!(watch.look(at(121), 150_000, 0).seconds_left, None, "it stands still");
+        assert_eq!(watch.look(at(122), 150_000, 850_000).seconds_left, Some(0), "it is full");
+        assert_eq!(Watch::new(None).look(at(0), 5, 1).limit_bytes, None);
     }
 
     #[test]

@@ -4,22 +4,31 @@
 //! |---|---|
 //! | `position.json` | where a restart goes on; replaced in one step after each acknowledged batch |
 //! | `schema-*.json` | the schemas seen, by the time they were taken: old records name old tables |
-//! | `quarantine/*.json` | records that could not be decoded, with their bytes |
+//! | `quarantine/*` | records that could not be decoded, with their bytes, and refused events |
 //! | `status.json` | what `helenus capture status` shows; not needed to go on |
 //!
 //! **Invariant:** the position is on the disk before anything that it lies behind is released.
 
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use helenus_commitlog::{Position, SegmentId};
-use helenus_cql::schema::{Catalog, DocumentError};
+use helenus_commitlog::{Damage, Position, SegmentId};
+use helenus_cql::schema::{Catalog, DocumentError, TableId};
 use helenus_model::{Failure, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use uuid::Uuid;
 
+use crate::done::Done;
+use crate::offline::Truncation;
 use crate::tail::{Place, Undecoded};
+
+/// The file that says where a restart goes on.
+const POSITION: &str = "position.json";
 
 /// Schemas that are kept.
 const SCHEMAS_MAX: usize = 32;
@@ -81,28 +90,62 @@ impl Failure for StateError {
 #[derive(Debug)]
 pub struct State {
     folder: PathBuf,
-    node: String,
-    /// Segments with damage, which are never released.
-    kept: Vec<i64>,
+    saved: Saved,
     _lock: File,
 }
 
 /// The file that says where a restart goes on.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Saved {
     node: String,
+    /// The segment being read, and the marker in it.
     segment: Option<i64>,
     file_offset: u64,
     logical_offset: u64,
-    finished: bool,
+    /// Segments that are done with.
+    done: Done,
     /// Segments with damage, which are never released.
-    #[serde(default)]
     kept: Vec<i64>,
+    /// Tables whose capture was switched off, and the segment up to which it may have been on.
+    ending: BTreeMap<Uuid, i64>,
+    /// Where tables are known to have been emptied: segment, offset, milliseconds since 1970.
+    truncated: BTreeMap<Uuid, (i64, u64, i64)>,
+    /// The newest schema of which everything was announced, by the time it was taken.
+    announced_us: i64,
+}
+
+/// What an agent goes on from.
+#[derive(Debug, Default)]
+pub struct Resume {
+    /// No agent was here before.
+    pub is_first: bool,
+    /// Where it was in a segment.
+    pub place: Option<Place>,
+    /// Segments that are done with.
+    pub done: Done,
+    /// The schemas seen, oldest first.
+    pub documents: Vec<Remembered>,
+    /// Tables that are captured up to a segment only.
+    pub ending: HashMap<TableId, SegmentId>,
+    /// Where tables are known to have been emptied.
+    pub truncated: HashMap<TableId, Truncation>,
+}
+
+/// A schema that was seen.
+#[derive(Debug)]
+pub struct Remembered {
+    /// What it said.
+    pub catalog: Catalog,
+    /// When it was taken, in microseconds.
+    pub at_us: i64,
+    /// Whether everybody was told of what it changed.
+    pub announced: bool,
 }
 
 impl State {
     /// Opens the folder, or makes it.
-    pub fn open(folder: &Path, node: &str) -> Result<(Self, Option<Place>, Catalog), StateError> {
+    pub fn open(folder: &Path, node: &str) -> Result<(Self, Resume), StateError> {
         let failed =
             |source: Cause| StateError { path: folder.to_owned(), source: Box::new(source) };
         let io = |error: io::Error| failed(error.into());
@@ -112,86 +155,122 @@ impl State {
             fs::TryLockError::WouldBlock => failed(Cause::InUse),
             fs::TryLockError::Error(error) => io(error),
         })?;
-        let saved = match fs::read(folder.join("position.json")) {
+        let mut saved = match fs::read(folder.join(POSITION)) {
             Ok(bytes) => serde_json::from_slice::<Saved>(&bytes).map_err(|e| failed(e.into()))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Saved::default(),
             Err(error) => return Err(io(error)),
         };
-        if !saved.node.is_empty() && saved.node != node {
+        let is_first = saved.node.is_empty();
+        if !is_first && saved.node != node {
             return Err(failed(Cause::OtherNode(saved.node)));
         }
-        let mut known = Catalog::default();
-        for path in schemas(folder).map_err(io)? {
+        node.clone_into(&mut saved.node);
+        let mut documents = Vec::new();
+        for (at_us, path) in schemas(folder).map_err(io)? {
             let text = fs::read_to_string(path).map_err(io)?;
-            known.absorb(Catalog::from_document(&text).map_err(|e| failed(e.into()))?);
+            let catalog = Catalog::from_document(&text).map_err(|e| failed(e.into()))?;
+            documents.push(Remembered { catalog, at_us, announced: at_us <= saved.announced_us });
         }
-        let place = saved.segment.map(|segment| Place {
-            segment: SegmentId(segment),
-            position: Position { file: saved.file_offset, logical: saved.logical_offset },
-            finished: saved.finished,
-        });
-        let state = Self {
-            folder: folder.to_owned(),
-            node: node.to_owned(),
-            kept: saved.kept,
-            _lock: lock,
-        };
-        Ok((state, place, known))
+        // Of the first there was nothing to be told.
+        if let Some(first) = documents.first_mut() {
+            first.announced = true;
+        }
+        let resume = Resume { is_first, documents, ..saved.resume() };
+        Ok((Self { folder: folder.to_owned(), saved, _lock: lock }, resume))
     }
 
     /// Whether a segment has damage and must stay.
     #[must_use]
     pub fn keeps(&self, segment: SegmentId) -> bool {
-        self.kept.contains(&segment.0)
+        self.saved.kept.contains(&segment.0)
     }
 
     /// Never lets a segment be released.
     pub fn keep(&mut self, segment: SegmentId) {
         if !self.keeps(segment) {
-            self.kept.push(segment.0);
+            self.saved.kept.push(segment.0);
         }
     }
 
-    /// Makes a place durable: it is on the disk when this returns.
-    pub fn save(&self, place: Place) -> Result<(), StateError> {
-        let saved = Saved {
-            node: self.node.clone(),
-            segment: Some(place.segment.0),
-            file_offset: place.position.file,
-            logical_offset: place.position.logical,
-            finished: place.finished,
-            kept: self.kept.clone(),
-        };
-        self.replace("position.json", &json!(saved).to_string(), true)
+    /// The segments that are done with.
+    #[must_use]
+    pub fn done(&self) -> &Done {
+        &self.saved.done
+    }
+
+    /// Segments are done with.
+    pub fn finish(&mut self, segments: &[SegmentId]) {
+        segments.iter().for_each(|segment| self.saved.done.insert(*segment));
+    }
+
+    /// Goes on here after a restart, or at the beginning of what is not done with.
+    pub fn go_on_at(&mut self, place: Option<Place>) {
+        self.saved.segment = place.map(|place| place.segment.0);
+        let Position { file, logical } =
+            place.map_or(Position { file: 0, logical: 0 }, |place| place.position);
+        (self.saved.file_offset, self.saved.logical_offset) = (file, logical);
+    }
+
+    /// Tables that are captured up to a segment only; true if they are others than before.
+    pub fn ending(&mut self, tables: impl Iterator<Item = (TableId, SegmentId)>) -> bool {
+        let ending = tables.map(|(table, until)| (table.0, until.0)).collect();
+        let changed = self.saved.ending != ending;
+        self.saved.ending = ending;
+        changed
+    }
+
+    /// Everybody was told of what changed up to this schema, and of these truncations.
+    pub fn announced(&mut self, at_us: i64, truncated: &HashMap<TableId, Truncation>) {
+        self.saved.announced_us = self.saved.announced_us.max(at_us);
+        let entries = truncated.iter().map(|(table, Truncation { segment, offset, at_ms })| {
+            (table.0, (segment.0, *offset, *at_ms))
+        });
+        self.saved.truncated = entries.collect();
+    }
+
+    /// Makes all of this durable: it is on the disk when this returns.
+    pub fn save(&self) -> Result<(), StateError> {
+        self.replace(POSITION, &json!(self.saved).to_string(), true)
+    }
+
+    /// When this schema was first seen; `now` if the last one was another.
+    pub fn time_of(&self, document: &str, now_us: i64) -> Result<i64, StateError> {
+        let schemas = schemas(&self.folder).map_err(|error| self.failed(error))?;
+        let Some((at_us, path)) = schemas.last() else { return Ok(now_us) };
+        let last = fs::read_to_string(path).map_err(|error| self.failed(error))?;
+        Ok(if undated(&last) == undated(document) { *at_us } else { now_us.max(at_us + 1) })
     }
 
     /// Keeps a schema, so that its tables stay known.
-    pub fn remember(&self, document: &str, taken_at_us: i64) -> Result<(), StateError> {
-        self.replace(&format!("schema-{taken_at_us:020}.json"), document, true)?;
+    pub fn remember(&self, document: &str, at_us: i64) -> Result<(), StateError> {
+        let name = format!("schema-{at_us:020}.json");
+        if self.folder.join(&name).try_exists().map_err(|error| self.failed(error))? {
+            return Ok(());
+        }
+        self.replace(&name, document, true)?;
         let schemas = schemas(&self.folder).map_err(|error| self.failed(error))?;
         let surplus = schemas.len().saturating_sub(SCHEMAS_MAX);
         // The oldest goes on being the base; those right after it are the least missed.
-        for path in schemas.iter().skip(1).take(surplus) {
+        for (_, path) in schemas.iter().skip(1).take(surplus) {
             fs::remove_file(path).map_err(|error| self.failed(error))?;
         }
         Ok(())
     }
 
-    /// Keeps a record that could not be decoded, with its bytes.
-    pub fn quarantine(&self, undecoded: &Undecoded) -> Result<(), StateError> {
-        let damage = &undecoded.damage;
-        let mut bytes = String::from("0x");
-        for byte in &undecoded.bytes {
-            use std::fmt::Write as _;
-            let _infallible = write!(bytes, "{byte:02x}");
+    /// Keeps records that could not be decoded, with their bytes: a file for all of a batch.
+    pub fn quarantine(&self, undecoded: &[Undecoded]) -> Result<(), StateError> {
+        let Some(first) = undecoded.first() else { return Ok(()) };
+        let mut lines = String::new();
+        for Undecoded { damage, bytes } in undecoded {
+            let document = json!({
+                "node": self.saved.node, "segment": damage.segment.0, "offset": damage.offset,
+                "table_id": damage.table.map(|id| id.to_string()),
+                "reason": damage.reason.to_string(), "bytes": hex(bytes),
+            });
+            let _infallible = writeln!(lines, "{document}");
         }
-        let document = json!({
-            "node": self.node, "segment": damage.segment.0, "offset": damage.offset,
-            "table_id": damage.table.map(|id| id.to_string()),
-            "reason": damage.reason.to_string(), "bytes": bytes,
-        });
-        let name = format!("quarantine/{}-{}.json", damage.segment, damage.offset);
-        self.replace(&name, &document.to_string(), true)
+        let Damage { segment, offset, .. } = first.damage;
+        self.replace(&format!("quarantine/{segment}-{offset}.jsonl"), &lines, true)
     }
 
     /// Keeps a record that the broker refuses.
@@ -202,7 +281,7 @@ impl State {
         reason: &str,
     ) -> Result<(), StateError> {
         let payload = String::from_utf8_lossy(payload);
-        let document = json!({ "node": self.node, "event": payload, "reason": reason });
+        let document = json!({ "node": self.saved.node, "event": payload, "reason": reason });
         self.replace(&format!("quarantine/event-{event_id}.json"), &document.to_string(), true)
     }
 
@@ -222,7 +301,9 @@ impl State {
         let path = self.folder.join(name);
         let fresh = path.with_extension("new");
         let write = || -> io::Result<()> {
-            let mut file = File::create(&fresh)?;
+            // Values that are masked elsewhere may be in it.
+            let mut file =
+                File::options().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
             file.write_all(text.as_bytes())?;
             if durable {
                 file.sync_all()?;
@@ -241,43 +322,96 @@ impl State {
     }
 }
 
-/// The schemas in the folder, oldest first.
-fn schemas(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with("schema-") && name.ends_with(".json") {
-            paths.push(path);
+impl Saved {
+    fn resume(&self) -> Resume {
+        let position = Position { file: self.file_offset, logical: self.logical_offset };
+        let ending = self.ending.iter().map(|(id, until)| (TableId(*id), SegmentId(*until)));
+        let truncated = self.truncated.iter().map(|(id, (segment, offset, at_ms))| {
+            let (segment, offset, at_ms) = (SegmentId(*segment), *offset, *at_ms);
+            (TableId(*id), Truncation { segment, offset, at_ms })
+        });
+        Resume {
+            place: self.segment.map(|segment| Place { segment: SegmentId(segment), position }),
+            done: self.done.clone(),
+            ending: ending.collect(),
+            truncated: truncated.collect(),
+            ..Resume::default()
         }
     }
-    paths.sort();
-    Ok(paths)
+}
+
+/// A schema without the time it was taken, which stands on its first line.
+fn undated(document: &str) -> &str {
+    match document.split_once('\n') {
+        Some((first, rest)) if first.starts_with("{\"taken_at_us\"") => rest,
+        _ => document,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::from("0x");
+    for byte in bytes {
+        let _infallible = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// The schemas in the folder with the times they were taken, oldest first.
+fn schemas(folder: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let time = name.and_then(|name| name.strip_prefix("schema-")?.strip_suffix(".json"));
+        if let Some(at_us) = time.and_then(|time| time.parse().ok()) {
+            found.push((at_us, path));
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(segment: i64, finished: bool) -> Place {
+    fn place(segment: i64) -> Place {
         let position = Position { file: 5, logical: 9 };
-        Place { segment: SegmentId(segment), position, finished }
+        Place { segment: SegmentId(segment), position }
+    }
+
+    fn document(table: u8) -> String {
+        format!(
+            r#"{{"tables": [{{"keyspace_name": "ks", "table_name": "t",
+            "id": "00000000-0000-0000-0000-0000000000{table:02}"}}], "columns": []}}"#
+        )
     }
 
     #[test]
     fn what_was_saved_is_there_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("state");
-        let (mut state, at, known) = State::open(&folder, "n1").unwrap();
-        assert_eq!((at, known.tables().count()), (None, 0));
+        let (mut state, resume) = State::open(&folder, "n1").unwrap();
+        assert!(resume.is_first && resume.place.is_none() && resume.documents.is_empty());
+        let table = TableId(Uuid::from_u128(1));
+        let truncation = Truncation { segment: SegmentId(4), offset: 7, at_ms: 8 };
         state.keep(SegmentId(3));
-        state.save(place(4, true)).unwrap();
-        let document = r#"{"tables": [{"keyspace_name": "ks", "table_name": "t",
-            "id": "00000000-0000-0000-0000-000000000001"}], "columns": []}"#;
-        state.remember(document, 7).unwrap();
+        state.finish(&[SegmentId(2), SegmentId(3)]);
+        state.go_on_at(Some(place(4)));
+        state.ending([(table, SegmentId(5))].into_iter());
+        state.announced(6, &[(table, truncation)].into());
+        state.save().unwrap();
+        for (number, at_us) in [(1, 5), (2, 6), (3, 7)] {
+            state.remember(&document(number), at_us).unwrap();
+        }
         drop(state);
-        let (state, at, known) = State::open(&folder, "n1").unwrap();
-        assert_eq!((at, known.tables().count()), (Some(place(4, true)), 1));
+        let (state, resume) = State::open(&folder, "n1").unwrap();
+        assert_eq!((resume.is_first, resume.place), (false, Some(place(4))));
+        assert!(resume.done.contains(SegmentId(2)) && !resume.done.contains(SegmentId(4)));
+        assert_eq!(resume.ending, [(table, SegmentId(5))].into());
+        assert_eq!(resume.truncated, [(table, truncation)].into());
+        let told: Vec<_> = resume.documents.iter().map(|it| (it.at_us, it.announced)).collect();
+        assert_eq!(told, [(5, true), (6, true), (7, false)]);
         assert!(state.keeps(SegmentId(3)) && !state.keeps(SegmentId(4)));
     }
 
@@ -286,7 +420,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (state, ..) = State::open(dir.path(), "n1").unwrap();
         assert_eq!(State::open(dir.path(), "n1").unwrap_err().code(), "state_in_use");
-        state.save(place(4, false)).unwrap();
+        state.save().unwrap();
         drop(state);
         assert_eq!(State::open(dir.path(), "n2").unwrap_err().code(), "state_of_other_node");
         fs::write(dir.path().join("position.json"), "{").unwrap();
@@ -297,12 +431,36 @@ mod tests {
     fn few_schemas_are_kept_the_first_and_the_latest() {
         let dir = tempfile::tempdir().unwrap();
         let (state, ..) = State::open(dir.path(), "n1").unwrap();
-        for taken_at in 0..40 {
-            state.remember(r#"{"tables": [], "columns": []}"#, taken_at).unwrap();
+        for at_us in 0..40 {
+            state.remember(&document(u8::try_from(at_us).unwrap()), at_us).unwrap();
         }
-        let names = schemas(dir.path()).unwrap();
-        assert_eq!(names.len(), SCHEMAS_MAX);
-        assert!(names[0].ends_with("schema-00000000000000000000.json"));
-        assert!(names[31].ends_with("schema-00000000000000000039.json"));
+        let times: Vec<i64> = schemas(dir.path()).unwrap().into_iter().map(|(at, _)| at).collect();
+        assert_eq!(times.len(), SCHEMAS_MAX);
+        assert_eq!((times[0], times[31]), (0, 39));
+    }
+
+    #[test]
+    fn a_schema_that_is_the_same_again_is_not_kept_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, ..) = State::open(dir.path(), "n1").unwrap();
+        let taken = |at: i64, table| {
+            document(table).replacen('{', &format!("{{\"taken_at_us\": {at},\n"), 1)
+        };
+        for (at, table, time) in [(5, 1, 5), (8, 1, 5), (9, 2, 9), (10, 1, 10)] {
+            let document = taken(at, table);
+            assert_eq!(state.time_of(&document, at).unwrap(), time);
+            state.remember(&document, time).unwrap();
+        }
+        assert_eq!(schemas(dir.path()).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn what_an_agent_keeps_is_for_its_own_user_to_read() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (state, ..) = State::open(dir.path(), "n1").unwrap();
+        state.quarantine_refused("id", b"secret", "too large").unwrap();
+        let file = dir.path().join("quarantine/event-id.json");
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -8,24 +8,27 @@
 //! **Invariants:** a segment is left only when it is complete and everything in it was handed out; a
 //! record that cannot be decoded is handed out as it is.
 
-use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use helenus_broker::contract::NewRecord;
 use helenus_commitlog::{Damage, Position, Reason, Record, SegmentId, mutation};
-use helenus_cql::change::{Encode, Origin, schema_version, split};
-use helenus_cql::schema::{Catalog, JournalError, Lookup, Table, TableId};
+use helenus_cql::change::{ChangeEvent, Encode, Origin, split_from};
+use helenus_cql::schema::{JournalError, Lookup, Table, TableId};
+use helenus_cql::update::PartitionUpdate;
 use helenus_model::{Failure, Timestamp};
 
-use crate::announce;
+use crate::current::{Advanced, Current};
+use crate::done::Done;
 use crate::hints::hints;
-use crate::offline::truncations;
+use crate::knowledge::{Knowledge, Learned, Taken};
+use crate::offline::{Truncation, truncations};
 use crate::options::Options;
-use crate::reader::{Next, ReadError, SegmentReader};
+use crate::reader::{ReadError, SegmentReader};
 use crate::schema::History;
-use crate::segments::{ListError, Segment, index_of, index_path, list};
+use crate::segments::{ListError, index_path, list};
+use crate::state::Resume;
 
 /// Records of one batch, at most.
 const BATCH_RECORDS_MAX: usize = 4_000;
@@ -42,6 +45,15 @@ pub enum TailError {
     /// A segment.
     #[error(transparent)]
     Read(#[from] ReadError),
+}
+
+/// Why a newer schema was not taken over.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RenewError {
+    #[error(transparent)]
+    Document(#[from] JournalError),
+    #[error(transparent)]
+    List(#[from] ListError),
 }
 
 /// A record or section that could not be decoded.
@@ -62,6 +74,8 @@ pub struct Batch {
     pub undecoded: Vec<Undecoded>,
     /// Where a restart goes on once all of this is done with; nothing in the middle of a section.
     pub position: Option<Place>,
+    /// Records tell of what changed of tables up to this schema.
+    pub announces_us: Option<i64>,
     /// A table or column that the schema does not have: fetch it, then ask again.
     pub needs_schema: bool,
     /// Segments that were removed before they were read.
@@ -77,6 +91,7 @@ impl Batch {
         self.records.is_empty()
             && self.undecoded.is_empty()
             && self.position.is_none()
+            && self.announces_us.is_none()
             && self.missing.is_empty()
             && self.refused.is_empty()
             && !self.needs_schema
@@ -90,70 +105,96 @@ pub struct Place {
     pub segment: SegmentId,
     /// The marker in it.
     pub position: Position,
-    /// Everything in it is done with.
-    pub finished: bool,
 }
 
 /// The end of a node's log.
 #[derive(Debug)]
 pub struct Tail {
     options: Arc<Options>,
-    history: History,
-    /// Everything that any schema so far had.
-    known: Catalog,
-    /// The definition and the topic of each table.
-    told: HashMap<TableId, (u32, Arc<str>)>,
+    knowledge: Knowledge,
     current: Option<Current>,
-    /// Where the reading is; nothing before the first segment.
+    /// Where the reading was in a segment that is not open.
     place: Option<Place>,
-    /// Announcements that wait for the next batch.
+    /// Segments that are done with.
+    done: Done,
+    /// Segments that were handed out to their end and are not done with yet.
+    finished: BTreeSet<SegmentId>,
+    /// Announcements that wait for the next batch, and the schema up to which they tell.
     waiting: Vec<NewRecord>,
-}
-
-#[derive(Debug)]
-struct Current {
-    segment: SegmentId,
-    path: PathBuf,
-    reader: SegmentReader,
-    /// How far the open section has been handed out.
-    open: Option<usize>,
-    /// How far the segment was durable when last looked at; never less than before.
-    durable: u64,
+    announces_us: Option<i64>,
 }
 
 impl Tail {
-    /// A tail that goes on at `place`.
-    #[must_use]
+    /// A tail that goes on where an agent was. True if it has to go back in its segment, because a table
+    /// is captured now that was passed over.
     pub fn new(
         options: Arc<Options>,
         history: History,
-        known: Catalog,
-        place: Option<Place>,
-    ) -> Self {
-        let mut tail = Self {
+        mut resume: Resume,
+        taken_at_us: i64,
+        now: Timestamp,
+    ) -> Result<(Self, bool), ListError> {
+        let newest = newest(&options)?;
+        let (place, done) = (resume.place.take(), std::mem::take(&mut resume.done));
+        let (knowledge, Learned { announcements, gained }) =
+            Knowledge::new(Arc::clone(&options), history, resume, (taken_at_us, newest), now);
+        let tail = Self {
             options,
-            history,
-            known,
-            told: HashMap::new(),
+            knowledge,
             current: None,
-            place,
-            waiting: Vec::new(),
+            place: place.filter(|place| !gained && !done.contains(place.segment)),
+            done,
+            finished: BTreeSet::new(),
+            waiting: announcements,
+            announces_us: Some(taken_at_us),
         };
-        tail.learn(Timestamp::EPOCH);
-        tail
+        Ok((tail, gained && place.is_some()))
     }
 
-    /// Takes over a newer schema.
-    pub fn renew(&mut self, document: &str, now: Timestamp) -> Result<(), JournalError> {
-        self.history = History::new(document)?;
-        self.learn(now);
-        Ok(())
+    /// Takes over a newer schema. True if the segments that are not done with are read again from their
+    /// beginning, because a table is captured now that was passed over.
+    pub(crate) fn renew(&mut self, taken: Taken<'_>, now: Timestamp) -> Result<bool, RenewError> {
+        let newest = newest(&self.options)?;
+        let learned = self.knowledge.renew(taken, newest, now)?;
+        self.waiting.extend(learned.announcements);
+        self.announces_us = Some(taken.at_us);
+        if learned.gained {
+            (self.current, self.place) = (None, None);
+            self.finished.clear();
+        }
+        Ok(learned.gained)
+    }
+
+    /// Takes what the node tells of emptied tables.
+    pub(crate) fn look_at(&mut self, truncations: Vec<(TableId, Truncation)>, now: Timestamp) {
+        self.waiting.extend(self.knowledge.look_at(truncations, now));
+    }
+
+    /// What this tail knows of tables.
+    pub(crate) const fn knowledge(&mut self) -> &mut Knowledge {
+        &mut self.knowledge
+    }
+
+    /// Whether segments were handed out to their end that are not done with.
+    pub(crate) fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
+    /// Everything that was finished is done with.
+    pub(crate) fn settle(&mut self) -> Vec<SegmentId> {
+        let finished: Vec<SegmentId> = std::mem::take(&mut self.finished).into_iter().collect();
+        finished.iter().for_each(|segment| self.done.insert(*segment));
+        finished
     }
 
     /// Reads on. `give_up` is set when the schema was fetched for the record that comes first, and
     /// did not help: it is handed out undecoded then.
     pub fn next_batch(&mut self, now: Timestamp, give_up: bool) -> Result<Batch, TailError> {
-        let mut batch = Batch { records: std::mem::take(&mut self.waiting), ..Batch::default() };
+        let mut batch = Batch {
+            records: std::mem::take(&mut self.waiting),
+            announces_us: self.announces_us.take(),
+            ..Batch::default()
+        };
         let mut give_up = give_up;
         loop {
             if self.current.is_none() && !self.next_segment(&mut batch)? {
@@ -171,21 +212,18 @@ impl Tail {
     /// Opens the next segment that has something to read; false if there is none.
     fn next_segment(&mut self, batch: &mut Batch) -> Result<bool, TailError> {
         let segments = list(&self.options.cdc_raw)?;
-        if let Some(place) = self.place.filter(|place| !place.finished)
+        if let Some(place) = self.place
             && !segments.iter().any(|segment| segment.id == place.segment)
         {
             batch.missing.push(place.segment);
-            self.place = Some(Place { finished: true, ..place });
+            self.pass_over(place.segment, batch);
         }
-        let place = self.place;
-        let is_next = |segment: &&Segment| match place {
-            None => true,
-            Some(place) if place.finished => segment.id > place.segment,
-            Some(place) => segment.id >= place.segment,
-        };
         let newest = segments.iter().rev().find(|segment| segment.index.is_some());
         let newest = newest.map(|segment| segment.id);
-        for segment in segments.iter().filter(is_next) {
+        for segment in &segments {
+            if self.done.contains(segment.id) || self.finished.contains(&segment.id) {
+                continue;
+            }
             // A segment without index has no changes, unless its index came after we looked: indexes
             // appear in the order of the segments, so a second look tells.
             let indexed = segment.index.is_some()
@@ -209,16 +247,10 @@ impl Tail {
                 }
                 Ok(reader) => reader,
             };
-            if let Some(place) = self.place.filter(|place| place.segment == segment.id) {
+            if let Some(place) = self.place.take_if(|place| place.segment == segment.id) {
                 reader.seek(place.position);
             }
-            self.current = Some(Current {
-                segment: segment.id,
-                path: segment.log.clone(),
-                reader,
-                open: None,
-                durable: 0,
-            });
+            self.current = Some(Current::new(segment, reader));
             return Ok(true);
         }
         Ok(false)
@@ -226,17 +258,16 @@ impl Tail {
 
     /// Leaves a segment that cannot be read.
     fn pass_over(&mut self, segment: SegmentId, batch: &mut Batch) {
-        let place = Place { segment, position: Position { file: 0, logical: 0 }, finished: true };
-        self.place = Some(place);
-        batch.position = Some(place);
+        self.place.take_if(|place| place.segment == segment);
+        self.finished.insert(segment);
+        batch.position = Some(Place { segment, position: Position { file: 0, logical: 0 } });
     }
 
     fn finish_segment(&mut self, batch: &mut Batch) {
         let Some(current) = self.current.take() else { return };
+        self.finished.insert(current.segment);
         let position = current.reader.position();
-        let place = Place { segment: current.segment, position, finished: true };
-        self.place = Some(place);
-        batch.position = Some(place);
+        batch.position = Some(Place { segment: current.segment, position });
     }
 
     /// Reads on in the open section, or the next one.
@@ -278,7 +309,7 @@ impl Tail {
         let mut size = bytes(&batch.records);
         let full = loop {
             let before = batch.records.len();
-            if before >= BATCH_RECORDS_MAX || size >= BATCH_BYTES {
+            if before + batch.undecoded.len() >= BATCH_RECORDS_MAX || size >= BATCH_BYTES {
                 break true;
             }
             match records.next() {
@@ -295,11 +326,15 @@ impl Tail {
                     };
                     // Half a record is none.
                     batch.records.truncate(before);
-                    if is_schema_lack(&damage) && !*give_up {
-                        batch.needs_schema = true;
-                        break true;
+                    if is_schema_lack(&damage) {
+                        if !*give_up && !self.knowledge.is_hopeless(damage.table) {
+                            batch.needs_schema = true;
+                            break true;
+                        }
+                        self.knowledge.give_up(damage.table);
                     }
                     *give_up = false;
+                    size += record.payload.len();
                     batch.undecoded.push(Undecoded { damage, bytes: record.payload.to_vec() });
                 }
             }
@@ -318,9 +353,7 @@ impl Tail {
     fn passed(&mut self, mut current: Current, batch: &mut Batch) {
         current.open = None;
         let position = current.reader.position();
-        let place = Place { segment: current.segment, position, finished: false };
-        self.place = Some(place);
-        batch.position = Some(place);
+        batch.position = Some(Place { segment: current.segment, position });
         self.current = Some(current);
     }
 
@@ -331,11 +364,10 @@ impl Tail {
         now: Timestamp,
         batch: &mut Batch,
     ) -> Result<(), Damage> {
-        let catalog = self.history.catalog();
-        let tables = Tables { now: &catalog, before: &self.known };
+        let tables = self.knowledge.tables();
         if let ([1, ..], Some(id)) = (record.payload, record.first_table())
             && let Some(table) = tables.table(id)
-            && !self.options.captures(table)
+            && !self.knowledge.captures(table, record.segment)
             && !is_watched(table)
             && self.options.outbox(table).is_none()
         {
@@ -343,57 +375,59 @@ impl Tail {
         }
         let mutation = mutation::decode(record.payload, record.version, &tables)
             .map_err(|error| undecodable(record, error.table, Reason::Mutation(error)))?;
-        let follows = self.history.follow(&mutation);
-        let made = &mut batch.records;
+        let announcements = self.knowledge.follow(&mutation, now);
+        let mut next = 0;
         for update in mutation.updates {
             for (id, truncation) in truncations(&update) {
-                if let Some(table) = tables.table(id).filter(|table| self.options.captures(table)) {
-                    let body = announce::truncated(table, truncation, &self.options.node);
-                    made.push(announcement(self.options.topic(table), body, now));
-                }
+                batch.records.extend(self.knowledge.emptied(id, truncation, now));
             }
             if let Some(outbox) = self.options.outbox(update.table) {
-                made.extend(hints(&update, outbox, &self.options.node, now));
+                batch.records.extend(hints(&update, outbox, &self.options.node, now));
             }
-            if !self.options.captures(update.table) {
-                continue;
+            if self.knowledge.captures(update.table, record.segment) {
+                self.publish(update, record, &mut next, (now, batch))?;
             }
-            let table = update.table;
-            let (version, topic) = self
-                .told
-                .entry(table.id)
-                .or_insert_with(|| (schema_version(table), self.options.topic(table)))
-                .clone();
-            let origin = Origin {
-                node: Arc::clone(&self.options.node),
-                segment: record.segment.0,
-                offset: record.end,
-                schema_version: version,
-            };
-            let events = split(update, &origin).map_err(|_| {
-                undecodable(record, Some(table.id), Reason::Mutation(Box::new(malformed(table.id))))
-            })?;
-            made.extend(events.iter().map(|event| NewRecord {
-                topic: Arc::clone(&topic),
-                key: Some(self.record_key(table, event.key)),
-                headers: vec![
-                    ("event_id".into(), event.event_id.to_string().into_bytes().into()),
-                    ("content-type".into(), self.options.policy.content_type().as_bytes().into()),
-                ],
-                payload: self.options.policy.encode(event),
-                timestamp: written_at(event.timestamp().0, now),
-            }));
         }
-        match follows {
-            Ok(changes) if !changes.is_empty() => {
-                self.learn(now);
-                batch.records.append(&mut self.waiting);
-            }
-            Ok(_) => {}
-            // The document that is fetched on the next unknown table has the change.
-            Err(error) => tracing::warn!(%error, "a schema change in the log cannot be followed"),
-        }
+        batch.records.extend(announcements);
         Ok(())
+    }
+
+    /// Makes records of the changes of one table.
+    fn publish(
+        &mut self,
+        update: PartitionUpdate<'_>,
+        record: &Record<'_>,
+        next: &mut u32,
+        (now, batch): (Timestamp, &mut Batch),
+    ) -> Result<(), Damage> {
+        let table = update.table;
+        let (version, topic) = self.knowledge.told(table);
+        let origin = Origin {
+            node: Arc::clone(&self.options.node),
+            segment: record.segment.0,
+            offset: record.end,
+            schema_version: version,
+        };
+        let events = split_from(update, &origin, next).map_err(|_| {
+            undecodable(record, Some(table.id), Reason::Mutation(Box::new(malformed(table.id))))
+        })?;
+        // Dated when it is published, not when it was written: brokers remove what is old, and a write
+        // may have any time.
+        batch.records.extend(events.iter().map(|event| NewRecord {
+            topic: Arc::clone(&topic),
+            key: Some(self.record_key(table, event.key)),
+            headers: vec![
+                ("event_id".into(), self.shown_id(event).into_bytes().into()),
+                ("content-type".into(), self.options.policy.content_type().as_bytes().into()),
+            ],
+            payload: self.options.policy.encode(event),
+            timestamp: now,
+        }));
+        Ok(())
+    }
+
+    fn shown_id(&self, event: &ChangeEvent<'_>) -> String {
+        self.options.policy.shown_id(event.table, event.event_id).to_string()
     }
 
     /// The bytes of the partition key, or a hash of them where a part of it is masked.
@@ -405,23 +439,6 @@ impl Tail {
             policy.hash(key).as_bytes().to_vec()
         } else {
             key.to_vec()
-        }
-    }
-
-    /// Remembers the schema as it is now, and announces what changed.
-    fn learn(&mut self, now: Timestamp) {
-        let first = self.known.tables().next().is_none();
-        let changes = self.known.absorb(Catalog::clone(&self.history.catalog()));
-        self.told.clear();
-        if first {
-            return;
-        }
-        for change in &changes {
-            if let Some((table, body)) = announce::changed(change, &self.known, &self.options.node)
-                && self.options.captures(table)
-            {
-                self.waiting.push(announcement(self.options.topic(table), body, now));
-            }
         }
     }
 }
@@ -438,63 +455,14 @@ enum Read {
     Finished,
 }
 
-enum Advanced {
-    Section,
-    Damage(Damage),
-    Waiting,
-    Finished(Option<Damage>),
-}
-
-impl Current {
-    /// Reads the next section as far as it may be read.
-    fn advance(&mut self, read_ahead: bool) -> Result<Advanced, ReadError> {
-        let index = index_of(&self.path).unwrap_or(None);
-        if let Some(index) = index {
-            self.durable = self.durable.max(index.offset);
-        }
-        // The node has dropped its own name of the file: it will not write to it any more.
-        let discarded = std::fs::metadata(&self.path).is_ok_and(|file| file.nlink() == 1);
-        let complete = index.is_some_and(|index| index.completed) || (index.is_some() && discarded);
-        let until = if complete || read_ahead { None } else { Some(self.durable) };
-        let at = self.reader.position();
-        let id = self.reader.header().id;
-        Ok(match self.reader.next_section(until)? {
-            Next::Section(_) => {
-                self.open = Some(0);
-                Advanced::Section
-            }
-            Next::Damage(damage) => Advanced::Damage(damage),
-            Next::End(_) if !complete => Advanced::Waiting,
-            Next::End(end) => {
-                let reason = end.reason();
-                // What lies behind a torn marker is for a person to look at: the segment is kept.
-                Advanced::Finished(reason.map(|reason| Damage {
-                    segment: id,
-                    offset: at.logical,
-                    section: at.file,
-                    table: None,
-                    reason,
-                }))
-            }
-        })
-    }
+/// The newest segment in the folder.
+fn newest(options: &Options) -> Result<Option<SegmentId>, ListError> {
+    Ok(list(&options.cdc_raw)?.last().map(|segment| segment.id))
 }
 
 /// Whether there is an index, readable or just being rewritten.
 fn has_index(log: &Path) -> bool {
     index_path(log).try_exists().unwrap_or(true)
-}
-
-/// Tables as they are now, else as they were.
-struct Tables<'a> {
-    now: &'a Catalog,
-    before: &'a Catalog,
-}
-
-impl Lookup for Tables<'_> {
-    fn table(&self, id: TableId) -> Option<&Table> {
-        self.now.table(id).or_else(|| self.before.table(id))
-    }
 }
 
 /// Cassandra's own tables that tell of schema changes and truncations.
@@ -504,16 +472,6 @@ fn is_watched(table: &Table) -> bool {
 
 fn bytes(records: &[NewRecord]) -> usize {
     records.iter().map(|record| record.payload.len()).sum()
-}
-
-fn announcement(topic: Arc<str>, payload: Vec<u8>, timestamp: Timestamp) -> NewRecord {
-    NewRecord { topic, key: None, headers: Vec::new(), payload, timestamp }
-}
-
-/// The write time, where it is one: `USING TIMESTAMP` takes anything.
-fn written_at(micros: i64, now: Timestamp) -> Timestamp {
-    let written = Timestamp::from_micros(micros);
-    if (Timestamp::EPOCH..=now).contains(&written) { written } else { now }
 }
 
 fn undecodable(record: &Record<'_>, table: Option<TableId>, reason: Reason) -> Damage {

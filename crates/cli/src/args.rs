@@ -1,5 +1,6 @@
 //! The arguments.
 
+mod capture;
 mod outbox;
 mod project;
 mod relay;
@@ -17,6 +18,7 @@ use helenus::store::Position;
 use helenus::{Expected, OperationId, StreamId, Timestamp, Version};
 
 use crate::config::parse_duration;
+pub(crate) use capture::{Capture, CaptureCommand};
 pub(crate) use outbox::{Inbox, InboxCommand, ListedState, Outbox, OutboxCommand};
 pub(crate) use project::{Project, ProjectCommand};
 pub(crate) use relay::{Relay, RelayCommand, RelayMode};
@@ -300,33 +302,6 @@ fn version(text: &str) -> Result<Version, String> {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Capture {
-    /// The node; capture.url of the configuration if not given
-    #[arg(long, global = true, value_name = "URL")]
-    pub(crate) node: Option<StoreUrl>,
-
-    #[command(subcommand)]
-    pub(crate) command: CaptureCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum CaptureCommand {
-    /// Write the node's schema as the file that segments are decoded with
-    Schema {
-        /// Write it here instead of to stdout
-        #[arg(long, value_name = "FILE")]
-        output: Option<PathBuf>,
-    },
-    /// Publish changes as the node writes them, until told to stop
-    ///
-    /// Tells the relays of the outboxes in capture.hints what is staged, so that they publish it at
-    /// once: see `helenus relay run --hints`.
-    Run,
-    /// Print where the agent is, and how long until the node would refuse writes
-    Status,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct Segments {
     #[command(subcommand)]
     pub(crate) command: SegmentsCommand,
@@ -335,6 +310,10 @@ pub(crate) struct Segments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SegmentsCommand {
     /// Count records, bytes and changes by table, and list what is damaged
+    ///
+    /// With --json: {segments: [{id, file, version, compression, records, bytes, end, damage:
+    /// [{offset, reason}]}], tables: {"ks.t": {changes, first_write_us, last_write_us}}, refused:
+    /// [{file, reason}]}; refused are files that cannot be read. Without a schema tables go by id.
     Stat {
         #[command(flatten)]
         files: SegmentFiles,
@@ -350,7 +329,7 @@ pub(crate) enum SegmentsCommand {
         #[arg(long, value_name = "KEYSPACE.TABLE")]
         table: Option<TableName>,
 
-        /// Print records as they are, undecoded; needs no schema
+        /// Print records as they are, undecoded; needs a schema only with --table
         #[arg(long)]
         raw: bool,
     },

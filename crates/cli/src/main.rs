@@ -1,5 +1,6 @@
 //! The `helenus` command: arguments → configuration → library call → output and exit code.
 
+mod answering;
 mod args;
 mod commands;
 mod config;

@@ -47,6 +47,15 @@ impl Output {
         self.text(&format!("{text}\n"));
     }
 
+    /// A line: of JSON with `--json`, for people without.
+    pub(crate) fn say(&self, json: &impl Serialize, text: &str) {
+        if self.json {
+            self.json_line(json);
+        } else {
+            self.line(text);
+        }
+    }
+
     /// Rows for people; nothing with `--json`.
     pub(crate) fn table<const N: usize>(&self, head: [&str; N], rows: Vec<[String; N]>) {
         if self.json {

@@ -46,7 +46,7 @@ use crate::update::{
 };
 
 pub use identity::schema_version;
-pub use split::split;
+pub use split::{split, split_from};
 
 /// What a change did, in the words of the pipeline that consumes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

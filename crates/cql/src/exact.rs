@@ -4,8 +4,8 @@
 //! prints NaN as `null`, zero bytes as `""` and keys of maps as text; this does not. Decimals and
 //! varints are strings, times have all their digits, maps whose keys are not text are lists of
 //! pairs. Bytes that the plain form would not give back (no bytes at all where the type has no such
-//! value, a varint with needless zeros, a calendar year of five digits) are written as
-//! `{"$bytes": "0x…"}`, in any place and for any type.
+//! value, a varint with needless zeros, a calendar year of five digits, a time beyond the day) are
+//! written as `{"$bytes": "0x…"}`, in any place and for any type.
 
 mod read;
 
@@ -28,6 +28,8 @@ const BYTES: &str = "$bytes";
 /// The years that RFC 3339 can write, in days since 1970.
 const DAYS: std::ops::RangeInclusive<i64> = -719_528..=2_932_896;
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
+/// The times that a clock can show, in nanoseconds since midnight.
+const TIMES: std::ops::Range<i64> = 0..86_400_000_000_000;
 
 /// Appends the value that `bytes` are.
 ///
@@ -102,6 +104,7 @@ fn scalar(ty: &CqlType, bytes: &[u8], value: &Value<'_>, out: &mut String) -> Op
         Value::Timestamp(at) if DAYS.contains(&at.div_euclid(MILLISECONDS_PER_DAY)) => {
             quoted(out, |out| timestamp(*at, out));
         }
+        Value::Time(at) if TIMES.contains(at) => json::write(Some(value), out),
         Value::Date(days) if DAYS.contains(days) => quoted(out, |out| calendar::date(*days, out)),
         Value::Inet(_) => {
             let address = address(bytes)?;
@@ -121,7 +124,6 @@ fn scalar(ty: &CqlType, bytes: &[u8], value: &Value<'_>, out: &mut String) -> Op
         | Value::SmallInt(_)
         | Value::Int(_)
         | Value::BigInt(_)
-        | Value::Time(_)
         | Value::Uuid(_) => json::write(Some(value), out),
         _ => return None,
     }

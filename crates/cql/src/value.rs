@@ -51,7 +51,7 @@ pub enum Value<'a> {
     Timestamp(i64),
     /// `date`: days since 1970
     Date(i64),
-    /// `time`: nanoseconds since midnight
+    /// `time`: nanoseconds since midnight; a node also stores what is beyond the day
     Time(i64),
     /// `uuid` or `timeuuid`
     Uuid(Uuid),

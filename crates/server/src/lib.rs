@@ -20,5 +20,5 @@ pub use access::{TOKEN_CHARACTERS_MIN, Tokens, TokensError, Unprotected, check_a
 pub use board::{Board, Check, Figure};
 pub use http::serve;
 pub use meters::{Meters, MetersError};
-pub use operations::{Operations, operate};
+pub use operations::{Condition, Operations, operate};
 pub use overview::{Expectations, Overview, Readiness};

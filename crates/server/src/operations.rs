@@ -16,20 +16,40 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Meters, Overview, Tokens};
 
+/// Whatever runs, asked how it is.
+pub trait Condition: std::fmt::Debug + Send + Sync {
+    /// Parts that will not be started again: somebody has to look.
+    fn given_up(&self) -> Vec<&'static str>;
+
+    /// Whether it does all it is for, and what there is to say about that.
+    fn readiness(&self) -> (bool, Value);
+}
+
+impl Condition for Overview {
+    fn given_up(&self) -> Vec<&'static str> {
+        Overview::given_up(self)
+    }
+
+    fn readiness(&self) -> (bool, Value) {
+        let readiness = Overview::readiness(self);
+        (readiness.ready, json!(readiness))
+    }
+}
+
 /// What is answered.
 #[derive(Clone, Debug)]
 pub struct Operations {
     /// For `/healthz` and `/readyz`.
-    pub overview: Overview,
+    pub condition: Arc<dyn Condition>,
     /// For `/metrics`.
     pub meters: Meters,
-    /// For `/engine/snapshot`.
-    pub manifest: Value,
+    /// For `/engine/snapshot`, where there is one.
+    pub manifest: Option<Value>,
     /// Who may ask, where that is not everybody who can.
     pub tokens: Option<Tokens>,
 }
 
-/// Answers on `listener` until `stop`: `/healthz` (200 unless a task was given up) and, with a token
+/// Answers on `listener` until `stop`: `/healthz` (200 unless a part was given up) and, with a token
 /// where there are tokens, `/readyz` (200, or 503 with reasons), `/metrics` and `/engine/snapshot`.
 pub async fn operate(
     listener: TcpListener,
@@ -67,16 +87,16 @@ async fn fresh(mut response: Response) -> Response {
 
 /// Says which tasks, not why: anybody may ask this.
 async fn health(State(own): State<Arc<Operations>>) -> Response {
-    let given_up = own.overview.given_up();
+    let given_up = own.condition.given_up();
     let code = if given_up.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({ "healthy": given_up.is_empty(), "given_up": given_up });
     (code, Json(body)).into_response()
 }
 
 async fn readiness(State(own): State<Arc<Operations>>) -> Response {
-    let readiness = own.overview.readiness();
-    let code = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (code, Json(readiness)).into_response()
+    let (ready, told) = own.condition.readiness();
+    let code = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Json(told)).into_response()
 }
 
 async fn metrics(State(own): State<Arc<Operations>>) -> Response {
@@ -84,13 +104,18 @@ async fn metrics(State(own): State<Arc<Operations>>) -> Response {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-async fn manifest(State(own): State<Arc<Operations>>) -> Json<Value> {
-    Json(own.manifest.clone())
+async fn manifest(state: State<Arc<Operations>>) -> Response {
+    match &state.manifest {
+        Some(manifest) => Json(manifest).into_response(),
+        None => nothing(state).await,
+    }
 }
 
-async fn nothing() -> Response {
-    let problem = json!({
-        "error": "there is /healthz, /readyz, /metrics and /engine/snapshot",
-    });
+async fn nothing(State(own): State<Arc<Operations>>) -> Response {
+    let paths = match own.manifest {
+        Some(_) => "/healthz, /readyz, /metrics and /engine/snapshot",
+        None => "/healthz, /readyz and /metrics",
+    };
+    let problem = json!({ "error": format!("there is {paths}") });
     (StatusCode::NOT_FOUND, Json(problem)).into_response()
 }

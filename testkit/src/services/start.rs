@@ -98,19 +98,20 @@ pub(super) fn start(
         nodes: nodes.collect(),
     };
     let mut children = Vec::new();
-    for index in 0..hosts.len() {
-        std::fs::create_dir_all(&record.nodes[index].directory)
-            .or_fail(|| format!("create {}", record.nodes[index].directory.display()))?;
-        record.save(directory)?;
-        let started = start_node(spec, &mut record, index).and_then(|child| {
-            children.push(child);
+    let mut start_all = || {
+        for index in 0..hosts.len() {
+            std::fs::create_dir_all(&record.nodes[index].directory)
+                .or_fail(|| format!("create {}", record.nodes[index].directory.display()))?;
             record.save(directory)?;
-            wait_until_ready(spec.service, &record, index, children.last_mut())
-        });
-        if let Err(error) = started {
-            abandon(spec.service, &record, &mut children);
-            return Err(error);
+            children.push(start_node(spec, &mut record, index)?);
+            record.save(directory)?;
+            wait_until_ready(spec.service, &record, index, children.last_mut())?;
         }
+        if hosts.len() > 1 { wait_until_whole(spec.service, &record) } else { Ok(()) }
+    };
+    if let Err(error) = start_all() {
+        abandon(spec.service, &record, &mut children);
+        return Err(error);
     }
     record.ready = true;
     record.save(directory)?;
@@ -154,6 +155,26 @@ pub(super) fn wait_until_ready(
                 node.port,
                 START_LIMIT.as_secs(),
                 log_tail(&node.log)
+            )));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Waits until every node of a cluster reads through all of them and they agree on the schema.
+fn wait_until_whole(service: Service, record: &Record) -> Result<()> {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        let schemas: Vec<_> = record.nodes.iter().map(probe::schema_of_whole).collect();
+        if schemas[0].is_some() && schemas.iter().all(|schema| *schema == schemas[0]) {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::new(format!(
+                "the nodes of {} do not agree within {} s\n{}",
+                service.name(),
+                START_LIMIT.as_secs(),
+                log_tail(&record.nodes[0].log)
             )));
         }
         std::thread::sleep(POLL);

@@ -14,30 +14,33 @@ use helenus_capture::options::Options;
 use helenus_commitlog::Segment;
 use helenus_cql::change::{Origin, split};
 use helenus_cql::schema::Catalog;
-use helenus_model::{BackendError, SystemClock};
+use helenus_model::{BackendError, Failure as _, SystemClock};
 use helenus_sqlite::Engine;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::folder::{Folders, PLAIN, SCHEMA};
 
-async fn broker(folders: &Folders) -> (EmbeddedBroker, Engine) {
+pub(crate) async fn broker(folders: &Folders) -> (EmbeddedBroker, Engine) {
     let path = folders.path("topics.db");
     let engine = Engine::open(&path, Default::default(), &[&embedded::COMPONENT]).await.unwrap();
     (EmbeddedBroker::on(engine.clone()), engine)
 }
 
-fn options(folders: &Folders) -> Options {
+pub(crate) fn options(folders: &Folders) -> Options {
     Options { node: "n1".into(), ..Options::new(folders.cdc_raw(), folders.path("state")) }
 }
 
-async fn start(options: Options, broker: &EmbeddedBroker) -> Agent<EmbeddedBroker, String> {
+pub(crate) async fn start(
+    options: Options,
+    broker: &EmbeddedBroker,
+) -> Agent<EmbeddedBroker, String> {
     let clock = Arc::new(SystemClock::new());
     Agent::start(options, broker.clone(), SCHEMA.to_owned(), clock).await.unwrap()
 }
 
 /// Every published event by topic; in each partition's order.
-async fn published(broker: &EmbeddedBroker) -> BTreeMap<String, Vec<Value>> {
+pub(crate) async fn published(broker: &EmbeddedBroker) -> BTreeMap<String, Vec<Value>> {
     let mut found = BTreeMap::new();
     for topic in broker.topics().await.unwrap() {
         let mut events = Vec::new();
@@ -54,7 +57,7 @@ async fn published(broker: &EmbeddedBroker) -> BTreeMap<String, Vec<Value>> {
 }
 
 /// The ids of all changes, without what was announced of tables.
-fn ids(published: &BTreeMap<String, Vec<Value>>) -> Vec<String> {
+pub(crate) fn ids(published: &BTreeMap<String, Vec<Value>>) -> Vec<String> {
     let events = published.values().flatten().filter(|event| event["scope"] != "table");
     let mut ids: Vec<String> =
         events.map(|event| event["event_id"].as_str().unwrap().to_owned()).collect();
@@ -64,9 +67,13 @@ fn ids(published: &BTreeMap<String, Vec<Value>>) -> Vec<String> {
 
 /// The ids of all changes of tables with CDC in the segment.
 fn expected() -> Vec<String> {
+    expected_of(PLAIN)
+}
+
+pub(crate) fn expected_of(segment: &[u8]) -> Vec<String> {
     let catalog = Catalog::from_document(SCHEMA).unwrap();
     let mut ids = Vec::new();
-    let mut records = Segment::parse(PLAIN).unwrap().records(Default::default());
+    let mut records = Segment::parse(segment).unwrap().records(Default::default());
     while let Some(record) = records.next_record() {
         for update in record.unwrap().decode(&catalog).unwrap().updates {
             if update.table.cdc {
@@ -236,7 +243,7 @@ async fn a_damaged_record_is_quarantined_and_its_segment_kept() {
 }
 
 /// A schema that lacks a table until it is asked a second time.
-struct Late(AtomicUsize, usize);
+struct Late(Arc<AtomicUsize>, usize);
 
 impl SchemaSource for Late {
     async fn fetch(&self) -> Result<String, BackendError> {
@@ -264,14 +271,20 @@ async fn an_unknown_table_is_asked_for_and_quarantined_if_nobody_knows_it() {
         let folders = Folders::new();
         let (broker, _engine) = broker(&folders).await;
         folders.begin(PLAIN).complete();
-        let source = Late(AtomicUsize::new(0), knows_after);
+        let asked = Arc::new(AtomicUsize::new(0));
+        let source = Late(Arc::clone(&asked), knows_after);
         let clock = Arc::new(SystemClock::new());
         let agent = Agent::start(options(&folders), broker.clone(), source, clock).await;
         agent.unwrap().catch_up().await.unwrap();
+        assert_eq!(
+            asked.load(Ordering::SeqCst),
+            2,
+            "at the start and for the first of its records"
+        );
         let found = published(&broker).await;
         let kept = fs::read_dir(folders.path("state/quarantine")).unwrap().count();
         assert_eq!(found.contains_key("cassandra.fx.rows"), !quarantined);
-        assert_eq!(kept > 0, quarantined);
+        assert_eq!(kept, usize::from(quarantined), "one file for all of a batch");
         assert!(found["cassandra.fx.scalars"].len() > 5, "other tables go on");
         if quarantined {
             assert_eq!(folders.raw_files().len(), 2, "what could not be decoded can be read later");
@@ -302,6 +315,21 @@ async fn tables_are_chosen_and_columns_masked() {
     let events = &found["shop.fx.scalars"];
     assert!(events.iter().any(|event| event["after_data"]["t"]["$hash"].is_string()));
     assert!(events.iter().all(|event| event["columns"].get("bl").is_none()));
+}
+
+#[tokio::test]
+async fn a_mask_of_a_column_that_is_not_there_is_refused() {
+    let folders = Folders::new();
+    let (broker, _engine) = broker(&folders).await;
+    folders.begin(PLAIN).complete();
+    let masks = [("fx.scalars.tt".to_owned(), Treatment::Hash)];
+    let options = Options { policy: Policy::new(masks.into(), b"salt"), ..options(&folders) };
+    let clock = Arc::new(SystemClock::new());
+    let refused =
+        Agent::start(options, broker.clone(), SCHEMA.to_owned(), clock).await.unwrap_err();
+    assert_eq!(refused.code(), "unknown_column");
+    assert!(refused.to_string().contains("fx.scalars.tt"), "{refused}");
+    assert!(published(&broker).await.is_empty());
 }
 
 #[tokio::test]

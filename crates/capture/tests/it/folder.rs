@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use helenus_commitlog::{Header, Step, Walker};
 
 pub(crate) const PLAIN: &[u8] = include_bytes!("../../../commitlog/tests/fixtures/plain.log");
+/// Of the same node, later and compressed.
+pub(crate) const LATER: &[u8] = include_bytes!("../../../commitlog/tests/fixtures/lz4.log");
 pub(crate) const SCHEMA: &str = include_str!("../../../commitlog/tests/fixtures/schema.json");
 
 /// A node's folders, and the agent's beside them.

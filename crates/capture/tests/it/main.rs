@@ -15,5 +15,6 @@ mod folder;
 mod generator;
 #[cfg(feature = "service-tests")]
 mod oracle;
+mod passed_over;
 #[cfg(feature = "service-tests")]
 mod spellings;

@@ -1,27 +1,35 @@
 //! `helenus capture`: from a node's commit log to topics.
 
+mod condition;
+
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helenus::backend::{BrokerUrl, Endpoint, StoreUrl};
 use helenus::capture::agent::{Agent, Status};
-use helenus::capture::cql::change::json::Policy;
+use helenus::capture::cql::change::json::{Policy, Treatment};
+use helenus::capture::metrics;
 use helenus::capture::node::Node;
 use helenus::capture::options::Options;
 use helenus::capture::segments;
 use helenus::capture::space::{folder_bytes, parse_size};
 use helenus::{Failure, Kind, Ports};
+use helenus_server::Meters;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::answering::Door;
 use crate::args::{Capture, CaptureCommand};
 use crate::config::{Config, Secret};
 use crate::exit::{Failed, Outcome};
 use crate::open;
 use crate::output::Output;
 use crate::signals::Interruption;
+
+use condition::Told;
 
 pub(crate) async fn run(
     capture: &Capture,
@@ -35,7 +43,7 @@ pub(crate) async fn run(
             write(&schema, file.as_deref(), output)?;
             Ok(Outcome::Done)
         }
-        CaptureCommand::Run => agent(capture, config, output).await,
+        CaptureCommand::Run { listen } => agent(capture, *listen, config, output).await,
         CaptureCommand::Status => status(&config, output),
     }
 }
@@ -53,8 +61,18 @@ fn write(schema: &str, file: Option<&Path>, output: &Output) -> Result<(), Faile
     }
 }
 
-async fn agent(capture: &Capture, config: Config, output: &Output) -> Result<Outcome, Failed> {
+async fn agent(
+    capture: &Capture,
+    listen: Option<SocketAddr>,
+    config: Config,
+    output: &Output,
+) -> Result<Outcome, Failed> {
     let interruption = Interruption::listen()?;
+    let door = match listen.or(config.capture.listen) {
+        Some(address) => Some((Door::open(address, &config).await?, Meters::install()?)),
+        None => None,
+    };
+    metrics::describe();
     let node = node(capture, &config)?;
     let mut options = options(&config, &endpoint(capture, &config)?)?;
     Box::pin(node.check(&options.cdc_raw)).await?;
@@ -67,15 +85,20 @@ async fn agent(capture: &Capture, config: Config, output: &Output) -> Result<Out
     };
     let broker = open::broker(None, &config, store.as_ref())?;
     let clock = Arc::clone(&Ports::system().clock);
-    let line = format!(
-        "capturing {} into {}; Ctrl-C ends it",
-        options.cdc_raw.display(),
-        config.broker.url
+    let (folder, broker_url) = (options.cdc_raw.display().to_string(), &config.broker.url);
+    let agent = Box::pin(Agent::start(options, broker, node, Arc::clone(&clock))).await?;
+    let address = door.as_ref().map(|(door, _)| format!("http://{}", door.address));
+    let answering = door
+        .map(|(door, meters)| door.answer(Arc::new(Told::new(agent.watch(), clock)), meters, None));
+    let listening = address.as_ref().map(|address| format!(", listening on {address}"));
+    output.say(
+        &json!({ "capturing": folder, "into": broker_url.to_string(), "listening": address }),
+        &format!(
+            "capturing {folder} into {broker_url}{}; Ctrl-C ends it",
+            listening.unwrap_or_default()
+        ),
     );
-    let agent = Box::pin(Agent::start(options, broker, node, clock)).await?;
-    output.line(line);
-    let stop = CancellationToken::new();
-    let running = Box::pin(agent.run(stop.clone()));
+    let running = Box::pin(agent.run(CancellationToken::new()));
     let ended = tokio::select! {
         ended = running => ended,
         signal = interruption.heard() => {
@@ -84,6 +107,9 @@ async fn agent(capture: &Capture, config: Config, output: &Output) -> Result<Out
             Ok(())
         }
     };
+    if let Some(answering) = answering {
+        answering.end().await;
+    }
     if let Some(store) = store {
         store.close().await;
     }
@@ -91,8 +117,12 @@ async fn agent(capture: &Capture, config: Config, output: &Output) -> Result<Out
     Ok(Outcome::Done)
 }
 
-fn options(config: &Config, endpoint: &Endpoint) -> Result<Options, Failed> {
+/// How an agent of this configuration works; the outboxes it tells relays of are still to be found.
+pub(super) fn options(config: &Config, endpoint: &Endpoint) -> Result<Options, Failed> {
     let capture = &config.capture;
+    if capture.mask_salt.is_none() && capture.mask.values().any(|how| *how == Treatment::Hash) {
+        return Err(HashesWithoutSalt.into());
+    }
     let cdc_raw = capture.cdc_raw.clone().ok_or(NotConfigured { key: "capture.cdc_raw" })?;
     let host = endpoint.addresses().into_iter().next().unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host.as_str(), |(host, _)| host).to_owned();
@@ -181,6 +211,28 @@ impl Failure for NotConfigured {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(format!("set {} in helenus.toml; `helenus init` explains it", self.key).into())
+    }
+}
+
+/// Whoever knows which values there may be could hash them all, and look for the same hashes.
+#[derive(Debug, thiserror::Error)]
+#[error("capture.mask hashes columns, and there is no capture.mask_salt")]
+struct HashesWithoutSalt;
+
+impl Failure for HashesWithoutSalt {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "no_salt"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(
+            "keep a secret of some length in a file, the same for all agents, and name it there"
+                .into(),
+        )
     }
 }
 

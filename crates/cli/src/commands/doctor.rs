@@ -8,6 +8,7 @@ use std::time::Duration;
 use helenus::backend::{
     BrokerUrl, Endpoint, MetadataUrl, Reached, StoreUrl, TargetUrl, Unreachable,
 };
+use helenus::capture::node::Node;
 use helenus::{Failure, Inspection, Ports, capture, inspect, probe};
 use serde::Serialize;
 
@@ -242,7 +243,7 @@ async fn captured(config: &Config) -> Option<Finding> {
         Ok(endpoint) => endpoint,
         Err(finding) => return Some(finding),
     };
-    let node = capture::node::Node::new(endpoint, std::sync::Arc::clone(&Ports::system().clock));
+    let node = Node::new(endpoint.clone(), std::sync::Arc::clone(&Ports::system().clock));
     let folder = config.capture.cdc_raw.as_deref().unwrap_or(Path::new("cdc_raw"));
     for (keyspace, table) in &config.capture.hints {
         if let Err(error) = Box::pin(node.outbox(keyspace, table)).await {
@@ -251,6 +252,9 @@ async fn captured(config: &Config) -> Option<Finding> {
     }
     Some(match Box::pin(node.check(folder)).await {
         Ok(settings) => {
+            if let Some(finding) = misfit(config, &endpoint, &node).await {
+                return Some(finding);
+            }
             let period = settings.sync_period.as_deref().unwrap_or("an unknown period");
             let detail =
                 format!("{url}: change data capture is on, the log is synced every {period}");
@@ -258,6 +262,22 @@ async fn captured(config: &Config) -> Option<Finding> {
         }
         Err(error) => Finding::failed("captured node", &error),
     })
+}
+
+/// What an agent with this configuration would be refused for, by the node's schema.
+async fn misfit(config: &Config, endpoint: &Endpoint, node: &Node) -> Option<Finding> {
+    // Without a folder there is no agent; that is told elsewhere.
+    config.capture.cdc_raw.as_ref()?;
+    let options = match super::capture::options(config, endpoint) {
+        Ok(options) => options,
+        Err(error) => return Some(Finding::failed("captured node", error.error())),
+    };
+    let document = match Box::pin(node.schema()).await {
+        Ok(document) => document,
+        Err(error) => return Some(Finding::failed("captured node", &error)),
+    };
+    let refused = capture::check_options(&options, &document).err()?;
+    Some(Finding::failed("captured node", &refused))
 }
 
 fn cdc_raw(folder: &Path) -> Finding {

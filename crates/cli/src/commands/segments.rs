@@ -1,6 +1,7 @@
 //! `helenus segments`: what is in a node's commit log, without the node.
 
 mod cat;
+mod raw;
 mod rows;
 mod stat;
 
@@ -10,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use helenus::capture::commitlog::{Damage, Record};
 use helenus::capture::cql::schema::{Lookup, TableId};
-use helenus::capture::offline::{Found, Scanned, Wanted, scan};
+use helenus::capture::offline::{Found, Scanned, Wanted, find, scan};
 use helenus::capture::schema::History;
-use helenus::capture::segments::find;
 use helenus::{Failure, Kind};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::args::{SegmentFiles, Segments, SegmentsCommand, TableName};
 use crate::config::Config;
-use crate::exit::{Failed, Outcome};
+use crate::exit::{Failed, Outcome, causes};
 use crate::output::Output;
 
 pub(crate) fn run(segments: &Segments, config: Config, output: &Output) -> Result<Outcome, Failed> {
@@ -28,12 +29,16 @@ pub(crate) fn run(segments: &Segments, config: Config, output: &Output) -> Resul
     let groups = groups(files, config.capture.cdc_raw)?;
     match &segments.command {
         SegmentsCommand::Stat { .. } => stat::run(&groups, files.schema.as_deref(), output),
+        SegmentsCommand::Cat { table: None, raw: true, .. } => {
+            let schema = files.schema.as_deref();
+            let history = schema.map_or_else(|| Ok(History::empty()), History::open)?;
+            raw::run(&groups, history, None, output)
+        }
         SegmentsCommand::Cat { table, raw: true, .. } => {
-            let history = files.schema.as_deref().map(History::open).transpose()?;
-            cat::raw(&groups, history, table.as_ref(), output)
+            raw::run(&groups, history(files)?, table.as_ref(), output)
         }
         SegmentsCommand::Cat { table, .. } => {
-            cat::changes(&groups, history(files)?, table.as_ref(), output)
+            cat::run(&groups, history(files)?, table.as_ref(), output)
         }
         SegmentsCommand::Rows { table, at, .. } => {
             rows::run(&groups, history(files)?, table, *at, output)
@@ -64,6 +69,7 @@ struct Reading<'o> {
     output: &'o Output,
     alone: bool,
     damaged: bool,
+    refused: Vec<Refused>,
     /// Tables of records that were passed over.
     passed_over: HashSet<TableId>,
 }
@@ -71,7 +77,8 @@ struct Reading<'o> {
 impl<'o> Reading<'o> {
     fn new(groups: &[Vec<PathBuf>], output: &'o Output) -> Self {
         let alone = groups.iter().map(Vec::len).sum::<usize>() == 1;
-        Reading { output, alone, damaged: false, passed_over: HashSet::new() }
+        let (refused, passed_over) = (Vec::new(), HashSet::new());
+        Reading { output, alone, damaged: false, refused, passed_over }
     }
 
     /// Scans a segment; damage is complained about and told to `each`.
@@ -104,6 +111,7 @@ impl<'o> Reading<'o> {
             Err(error) if self.alone => Err(error.into()),
             Err(error) => {
                 self.damaged = true;
+                self.refused.push(Refused::new(path, &error));
                 let failed = Failed::from(error);
                 self.output.complain(&failed.to_text(), &json!({ "error": failed.to_json() }));
                 Ok(None)
@@ -111,8 +119,12 @@ impl<'o> Reading<'o> {
         }
     }
 
-    /// Nothing of the table was found: says whether it may be under an id that the schema does not have.
-    fn nothing_of(&self, wanted: &TableName, history: &History) {
+    /// Nothing of the table was found: it is not known, or may be under an id that the schema does not
+    /// have.
+    fn nothing_of(&self, wanted: &TableName, history: &History) -> Result<(), UnknownTable> {
+        if history.table(&wanted.keyspace, &wanted.name).is_none() {
+            return Err(UnknownTable { table: wanted.to_string() });
+        }
         let catalog = history.catalog();
         let unknown = self.passed_over.iter().filter(|id| catalog.table(**id).is_none()).count();
         if unknown > 0 {
@@ -123,10 +135,24 @@ impl<'o> Reading<'o> {
             );
             self.output.complain(&text, &json!({ "warning": { "unknown_tables": unknown } }));
         }
+        Ok(())
     }
 
     const fn outcome(&self) -> Outcome {
         if self.damaged { Outcome::ChecksFailed } else { Outcome::Done }
+    }
+}
+
+/// A file that could not be read.
+#[derive(Debug, Serialize)]
+struct Refused {
+    file: String,
+    reason: String,
+}
+
+impl Refused {
+    fn new(path: &Path, error: &dyn std::error::Error) -> Self {
+        Refused { file: path.display().to_string(), reason: causes(error).join(": ") }
     }
 }
 

@@ -4,18 +4,16 @@ mod guarantees;
 mod manifest;
 mod tasks;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use helenus::{Failure, Kind, Ports};
 use helenus_server::supervisor::{Policy, Supervisor};
-use helenus_server::{Expectations, Meters, Operations, Overview, check_address, operate};
+use helenus_server::{Expectations, Meters, Overview};
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::answering::Door;
 use crate::args::Serve;
 use crate::config::Config;
 use crate::exit::{Failed, Outcome};
@@ -33,9 +31,6 @@ const BROKER_PATIENCE: Duration = Duration::from_secs(4);
 /// Looks that may be missed before what was last seen counts as old.
 const LOOKS_MISSED: u32 = 3;
 
-/// How long answers that are under way may take when everything else has ended.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
-
 pub(crate) async fn run(
     serve: &Serve,
     mut config: Config,
@@ -43,13 +38,8 @@ pub(crate) async fn run(
 ) -> Result<Outcome, Failed> {
     // Before there is anything to be left behind.
     let interruption = Interruption::listen()?;
-    let address = serve.listen.unwrap_or(config.serve.listen);
-    let tokens = config.auth.tokens()?;
-    check_address(address, tokens.as_ref())?;
-    if !address.ip().is_loopback() {
-        tracing::warn!(%address, "others can reach this address, and what passes is not encrypted");
-    }
-    let (listener, address) = listen(address).await?;
+    let door = Door::open(serve.listen.unwrap_or(config.serve.listen), &config).await?;
+    let address = door.address;
     let store = open::store(serve.store.as_ref(), &config).await?;
     let named = serve.broker.as_ref();
     let parts = Parts {
@@ -77,35 +67,19 @@ pub(crate) async fn run(
     tasks::add(&mut supervisor, &parts, &config, &overview, &meters);
 
     let drain = config.serve.drain;
-    let manifest = manifest::of(&config);
-    let operations = Operations { overview: overview.clone(), meters, manifest, tokens };
-    let closing = CancellationToken::new();
-    let mut answering = JoinSet::new();
-    answering.spawn(operate(listener, operations, closing.clone()));
-    say(output, json!({ "listening": format!("http://{address}") }), || {
-        format!("listening on http://{address}")
-    });
+    let condition = Arc::new(overview.clone());
+    let answering = door.answer(condition, meters, Some(manifest::of(&config)));
+    output.say(
+        &json!({ "listening": format!("http://{address}") }),
+        &format!("listening on http://{address}"),
+    );
 
     let ended = Box::pin(until_told(supervisor, &overview, interruption, drain)).await;
-    closing.cancel();
-    let answered = tokio::time::timeout(LAST_ANSWERS, answering.join_next()).await;
-    if let Ok(Some(Ok(Err(error)))) = answered {
-        tracing::warn!(%error, "answering ended early");
-    }
+    answering.end().await;
     ended?;
     parts.store.close().await;
-    say(output, json!({ "ended": true }), || "ended; everything begun was finished".to_owned());
+    output.say(&json!({ "ended": true }), "ended; everything begun was finished");
     Ok(Outcome::Done)
-}
-
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failed> {
-    let failed = || {
-        let what = format!("listen on {address}");
-        Failed::system(what, "end what listens there, or name another address with --listen")
-    };
-    let listener = TcpListener::bind(address).await.map_err(failed())?;
-    let address = listener.local_addr().map_err(failed())?;
-    Ok((listener, address))
 }
 
 /// Runs the tasks until a signal comes, then lets them finish; a second signal does not wait for that.
@@ -134,15 +108,6 @@ async fn until_told(
             let why = format!("before a second signal ({signal})");
             Err(NotDrained { left: "some tasks".to_owned(), why }.into())
         }
-    }
-}
-
-/// A line, as JSON where that is wanted.
-fn say(output: &Output, json: serde_json::Value, text: impl FnOnce() -> String) {
-    if output.is_json() {
-        output.json_line(&json);
-    } else {
-        output.line(text());
     }
 }
 

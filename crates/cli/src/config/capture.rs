@@ -1,6 +1,7 @@
 //! `[capture]`: which node, which tables, and where to.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use helenus::backend::StoreUrl;
@@ -21,6 +22,7 @@ pub(crate) struct Capture {
     pub(crate) password: Option<Secret>,
     pub(crate) node: Option<String>,
     pub(crate) state: PathBuf,
+    #[serde(deserialize_with = "topic_prefix")]
     pub(crate) topic_prefix: String,
     #[serde(deserialize_with = "scalar")]
     pub(crate) partitions: u32,
@@ -34,6 +36,8 @@ pub(crate) struct Capture {
     #[serde(deserialize_with = "scalar")]
     pub(crate) read_ahead: bool,
     pub(crate) total_space: Option<String>,
+    #[serde(deserialize_with = "parsed_option")]
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 impl Default for Capture {
@@ -53,6 +57,7 @@ impl Default for Capture {
             hints: Vec::new(),
             read_ahead: false,
             total_space: None,
+            listen: None,
         }
     }
 }
@@ -73,6 +78,18 @@ where
         Spelt::Value(value) => Ok(value),
         Spelt::Text(text) => text.parse().map_err(de::Error::custom),
     }
+}
+
+/// What Kafka takes at the beginning of a topic's name.
+fn topic_prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    // A keyspace and a table have 48 characters at most, a topic 249.
+    if text.is_empty() || text.len() > 150 || !text.chars().all(is_legal) {
+        let problem = "a topic begins with 1 to 150 letters, digits, dots, underscores or dashes";
+        return Err(de::Error::custom(format!("'{text}' cannot be used: {problem}")));
+    }
+    Ok(text)
 }
 
 /// `["shop.*", "bank.accounts"]`
@@ -108,21 +125,24 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
     })
 }
 
-/// `{ "shop.people.email" = "hash" }`
+/// `{ "shop.people.email" = "hash" }`; a column's own name may have dots in it.
 fn treatments<'de, D>(deserializer: D) -> Result<BTreeMap<String, Treatment>, D::Error>
 where
     D: Deserializer<'de>,
 {
     let spelt = BTreeMap::<String, String>::deserialize(deserializer)?;
     let entry = |(column, word): (String, String)| {
-        if column.split('.').count() != 3 {
-            let problem = format!("'{column}' is no column; write keyspace.table.column");
+        if column.splitn(3, '.').filter(|part| !part.is_empty()).count() != 3 {
+            let problem = format!(
+                "'{column}' is no column; write keyspace.table.column, or keyspace.table.* for all others"
+            );
             return Err(de::Error::custom(problem));
         }
         match word.as_str() {
             "hash" => Ok((column, Treatment::Hash)),
             "drop" => Ok((column, Treatment::Drop)),
-            _ => Err(de::Error::custom(format!("'{word}' is neither hash nor drop"))),
+            "keep" => Ok((column, Treatment::Keep)),
+            _ => Err(de::Error::custom(format!("'{word}' is neither hash nor drop nor keep"))),
         }
     };
     spelt.into_iter().map(entry).collect()

@@ -329,7 +329,8 @@ pub(super) const SECTIONS: &[Section] = &[
             example(
                 "mask",
                 "{ \"shop.people.email\" = \"hash\", \"shop.people.pin\" = \"drop\" }",
-                "Columns whose values are hashed or left out.",
+                "Columns whose values are hashed or left out. \"shop.people.*\" is every column that is not\n\
+                 named and not in the primary key: with it, \"keep\" what may leave.",
             ),
             example(
                 "mask_salt",
@@ -352,6 +353,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 "total_space",
                 "\"4096MiB\"",
                 "What cdc_raw may hold, where the node does not tell (cdc_total_space).",
+            ),
+            example(
+                "listen",
+                "\"127.0.0.1:8643\"",
+                "Where `capture run` answers /healthz, /readyz and /metrics; nowhere if not given.\n\
+                 An address that others can reach needs auth.tokens.",
             ),
         ],
     },

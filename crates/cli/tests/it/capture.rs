@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helenus::backend::BrokerUrl;
@@ -18,8 +19,8 @@ use serde_json::Value;
 use super::{helenus, run};
 
 const TOPIC: &str = "shop.orders";
-const CREATE: &str =
-    "CREATE TABLE shop.orders (id int PRIMARY KEY, total decimal, tags set<text>) WITH cdc = true";
+const CREATE: &str = "CREATE TABLE shop.orders (id int PRIMARY KEY, total decimal, tags set<text>, \
+                      note text) WITH cdc = true";
 /// As many as the agent makes unless it is told otherwise.
 const PARTITIONS: usize = 8;
 
@@ -32,10 +33,14 @@ pub(crate) async fn connect(node: &Instance) -> Session {
     SessionBuilder::new().known_node(node.endpoint().to_string()).build().await.unwrap()
 }
 
+/// Rows of which a few hundred fill a segment.
 async fn insert(session: &Session, ids: std::ops::Range<i32>) {
+    let statement =
+        "INSERT INTO shop.orders (id, total, tags, note) VALUES (?, 12.50, {'a', 'b'}, ?)";
+    let insert = session.prepare(statement).await.unwrap();
+    let note = "x".repeat(4_000);
     for id in ids {
-        let statement = "INSERT INTO shop.orders (id, total, tags) VALUES (?, 12.50, {'a', 'b'})";
-        session.query_unpaged(statement, (id,)).await.unwrap();
+        session.execute_unpaged(&insert, (id, note.as_str())).await.unwrap();
     }
 }
 
@@ -94,7 +99,7 @@ pub(crate) fn configure(folder: &Path, node: &Instance, kafka: &str, prefix: &st
 async fn capture_kills_of_agent_and_node_lose_nothing() {
     let _alone = serial().unwrap();
     let (kills, each) =
-        if std::env::var_os("HELENUS_PROOF").is_some() { (40, 250) } else { (5, 60) };
+        if std::env::var_os("HELENUS_PROOF").is_some() { (40, 1_000) } else { (5, 400) };
     let seed = SystemRandom.next_u64();
     println!("seed {seed}");
     let random = SeededRandom::new(seed);
@@ -113,16 +118,20 @@ async fn capture_kills_of_agent_and_node_lose_nothing() {
     let kafka = Registry::new().kafka().unwrap().to_string();
     let broker = configure(dir.path(), &node, &kafka, &prefix);
 
-    let mut written = 0;
+    // Written without a pause, so that agents die in the middle of everything.
+    let session = Arc::new(session);
+    let mut written = kills * each;
+    let writer = Arc::clone(&session);
+    let mut writing = tokio::task::JoinSet::new();
+    writing.spawn(async move { insert(&writer, 0..kills * each).await });
     for _ in 0..kills {
         let mut agent = start(dir.path());
-        insert(&session, written..written + each).await;
-        written += each;
         // At any moment of its work, its start included.
-        tokio::time::sleep(Duration::from_millis(random.below(900))).await;
+        tokio::time::sleep(Duration::from_millis(200 + random.below(900))).await;
         agent.kill().unwrap();
         agent.wait().unwrap();
     }
+    writing.join_all().await;
     // The node dies while an agent reads, and comes back.
     let mut agent = start(dir.path());
     insert(&session, written..written + each).await;
@@ -163,14 +172,15 @@ async fn tells_of_the_table(session: &Session, broker: &Broker, topic: &str, nex
     let told = |found: &[Value], operation: &str| -> Vec<Value> {
         found.iter().filter(|event| event["operation"] == operation).cloned().collect()
     };
+    // No change follows that would make somebody read the segment.
     session.query_unpaged("TRUNCATE shop.orders", ()).await.unwrap();
-    insert(session, next..next + 1).await;
     let found = until(broker, topic, |found| told(found, "TRUNCATE").len() >= PARTITIONS).await;
     let truncated = told(&found, "TRUNCATE");
     assert!(truncated.iter().all(|event| event["event_id"] == truncated[0]["event_id"]));
     assert_eq!(truncated[0]["source_table"], TOPIC);
     assert!(truncated[0]["position"]["segment"].is_i64(), "{}", truncated[0]);
 
+    insert(session, next..next + 1).await;
     session.query_unpaged("DROP TABLE shop.orders", ()).await.unwrap();
     session.query_unpaged(CREATE, ()).await.unwrap();
     insert(session, next + 1..next + 2).await;
@@ -178,6 +188,7 @@ async fn tells_of_the_table(session: &Session, broker: &Broker, topic: &str, nex
         ids(found).contains(&i64::from(next + 1)) && told(found, "RECREATE").len() >= PARTITIONS
     };
     let found = until(broker, topic, is_there).await;
+    assert!(told(&found, "DROP").len() >= PARTITIONS, "the old one went");
     let announced = &told(&found, "RECREATE")[0];
     let table_of = |id: i32| {
         let mut changes = found.iter().filter(|event| event["primary_key"]["id"] == id);

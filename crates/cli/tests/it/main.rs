@@ -15,6 +15,8 @@ mod configuration;
 mod demo;
 mod events;
 #[cfg(feature = "service-tests")]
+mod older_node;
+#[cfg(feature = "service-tests")]
 mod outage;
 mod outbox;
 mod project;

@@ -1,5 +1,7 @@
 //! `helenus segments` over recorded segments: what it prints, and how it ends on bad input.
 
+mod written;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -195,6 +197,8 @@ fn bad_input_is_named_with_a_remedy_and_nothing_is_deleted() {
     let torn = copied(dir.path(), |bytes| bytes[6] ^= 1);
     check(rows(torn.to_str().unwrap(), &schema, "fx.rows"), "header_checksum", "CommitLog-7-");
     assert!(torn.try_exists().unwrap());
+    let renamed = write("CommitLog-7-1.log", &std::fs::read(&plain).unwrap());
+    check(rows(&renamed, &schema, "fx.rows"), "id_mismatch", "that of segment 1\"");
     let sealed = write("sealed.log", &encrypted());
     check(rows(&sealed, &schema, "fx.rows"), "encrypted", "AES/CBC/PKCS5Padding");
     check(rows("none.log", &schema, "fx.rows"), "unreadable", "none.log");
@@ -242,16 +246,7 @@ fn a_schema_that_is_wrong_somewhere_is_refused_with_the_place() {
 
 /// The header of an encrypted segment.
 fn encrypted() -> Vec<u8> {
-    let parameters = br#"{"encCipher":"AES/CBC/PKCS5Padding","encKeyAlias":"k1","encIV":"00"}"#;
-    let length = u16::try_from(parameters.len()).unwrap();
-    let (version, id) = (7_u32.to_be_bytes(), 5_u32.to_be_bytes());
-    let wide = u32::from(length).to_be_bytes();
-    let mut hasher = crc32fast::Hasher::new();
-    for part in [&version[..], &id, &[0; 4], &wide, parameters] {
-        hasher.update(part);
-    }
-    let crc = hasher.finalize().to_be_bytes();
-    [&version[..], &[0; 4], &id, &length.to_be_bytes(), parameters, &crc].concat()
+    written::header(5, br#"{"encCipher":"AES/CBC/PKCS5Padding","encKeyAlias":"k1","encIV":"00"}"#)
 }
 
 #[test]

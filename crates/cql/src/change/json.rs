@@ -3,9 +3,9 @@
 //! Values are written by [`crate::exact`], so that reading an event gives the event. A column may
 //! be left out or replaced by a hash ([`Policy`]); what was masked cannot be read back.
 
+mod policy;
 mod read;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use uuid::Uuid;
@@ -20,50 +20,8 @@ use crate::update::{
     Timestamp,
 };
 
+pub use policy::{Policy, Treatment};
 pub use read::{ReadError, ReadEvent, read};
-
-/// What becomes of a column's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Treatment {
-    /// They are written.
-    Keep,
-    /// A hash is written in their place, the same for the same value.
-    Hash,
-    /// The column is left out.
-    Drop,
-}
-
-/// Which columns are masked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Policy {
-    columns: BTreeMap<String, Treatment>,
-    salt: Uuid,
-}
-
-impl Policy {
-    /// A policy by `keyspace.table.column`; hashes depend on the salt, so that they cannot be
-    /// looked up in a table made by somebody who does not know it.
-    #[must_use]
-    pub fn new(columns: BTreeMap<String, Treatment>, salt: &[u8]) -> Self {
-        Self { columns, salt: Uuid::new_v5(&Uuid::NAMESPACE_OID, salt) }
-    }
-
-    /// What becomes of this column's values.
-    #[must_use]
-    pub fn treatment(&self, table: &Table, column: &Column) -> Treatment {
-        if self.columns.is_empty() {
-            return Treatment::Keep;
-        }
-        let name = format!("{}.{}.{}", table.keyspace, table.name, column.name);
-        self.columns.get(&name).copied().unwrap_or(Treatment::Keep)
-    }
-
-    /// What stands for a value that is hashed.
-    #[must_use]
-    pub fn hash(&self, bytes: &[u8]) -> Uuid {
-        Uuid::new_v5(&self.salt, bytes)
-    }
-}
 
 impl Encode for Policy {
     fn content_type(&self) -> &'static str {
@@ -84,7 +42,7 @@ pub fn write(event: &ChangeEvent<'_>, policy: &Policy, out: &mut String) {
     let writer = Writer { table, policy };
     let operation = event.operation();
     out.push_str("{\"event_id\":\"");
-    write_uuid(event.event_id, out);
+    write_uuid(policy.shown_id(table, event.event_id), out);
     out.push_str("\",\"source_table\":\"");
     escape(&table.keyspace, out);
     out.push('.');
@@ -111,7 +69,8 @@ pub fn write(event: &ChangeEvent<'_>, policy: &Policy, out: &mut String) {
     out.push_str(",\"schema_version\":");
     whole(event.origin.schema_version, out);
     out.push_str(",\"trace_id\":\"");
-    out.push_str(event.trace_id.simple().encode_lower(&mut Uuid::encode_buffer()));
+    let trace_id = policy.shown_id(table, event.trace_id);
+    out.push_str(trace_id.simple().encode_lower(&mut Uuid::encode_buffer()));
     out.push_str("\",\"position\":{\"segment\":");
     whole(event.origin.segment, out);
     out.push_str(",\"offset\":");
@@ -225,8 +184,13 @@ impl Writer<'_> {
             return out.push_str("null");
         }
         let first = &mut true;
-        let named = matches!(&*column.ty, CqlType::User(_))
-            || matches!(&*column.ty, CqlType::Map(key, _) if exact::is_text(key));
+        // A hash cannot be the name of a field: a masked map is a list of pairs, whatever its keys.
+        let is_kept = self.policy.treatment(self.table, column) == Treatment::Keep;
+        let named = match &*column.ty {
+            CqlType::User(_) => true,
+            CqlType::Map(key, _) => is_kept && exact::is_text(key),
+            _ => false,
+        };
         out.push(if named { '{' } else { '[' });
         for (path, bytes) in live() {
             separate(first, out);

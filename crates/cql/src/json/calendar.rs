@@ -30,9 +30,25 @@ pub(crate) fn date(days: i64, out: &mut String) {
     day_of(sign, year.saturating_abs(), month, day, out);
 }
 
-/// `21:00:00.000000000`
+/// `21:00:00.000000000`. What is beyond the day as `TimeSerializer.toString` prints it: without the
+/// whole days (where a node with assertions fails), and every part below zero as `0-1`.
 pub(super) fn time(nanoseconds: i64, out: &mut String) {
-    clock(nanoseconds, 1_000_000_000, 9, out);
+    const PARTS: [(i64, i64, usize, &str); 6] = [
+        (3_600_000_000_000, 24, 2, ":"),
+        (60_000_000_000, 60, 2, ":"),
+        (1_000_000_000, 60, 2, "."),
+        (1_000_000, 1000, 3, ""),
+        (1_000, 1000, 3, ""),
+        (1, 1000, 3, ""),
+    ];
+    for (unit, count, width, behind) in PARTS {
+        let part = nanoseconds / unit % count;
+        // Every place but the last counts as free below zero.
+        let zeros = if part < 0 { width - 1 } else { 0 };
+        out.extend(std::iter::repeat_n('0', zeros));
+        padded(part, width - zeros, out);
+        out.push_str(behind);
+    }
 }
 
 fn day_of(sign: &str, year: i64, month: i64, day: i64, out: &mut String) {

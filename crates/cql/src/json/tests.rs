@@ -98,7 +98,10 @@ fn calendar() {
     check("date", "ffffffff", r#""+5881580-07-11""#);
     check("time", "00004e94914effff", r#""23:59:59.999999999""#);
     check("time", "0000000000000000", r#""00:00:00.000000000""#);
-    check("time", "00004e94914f0000", "the time of day is out of range");
+    check("time", "00004e94914f0000", r#""00:00:00.000000000""#);
+    check("time", "7fffffffffffffff", r#""23:47:16.854775807""#);
+    check("time", "ffffffffffffffff", r#""00:00:00.00000000-1""#);
+    check("time", "8000000000000000", r#""0-23:0-47:0-16.00-85400-77500-808""#);
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub struct Catalog {
     tables: HashMap<TableId, Table, BuildHasherDefault<IdHasher>>,
     /// Those that the newest state does not have.
     dropped: BTreeSet<TableId>,
+    /// Those of the dropped that no state ever had: only older DDL tells of them.
+    recalled: BTreeSet<TableId>,
     /// The ids a name has stood for, oldest first.
     names: HashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
 }
@@ -65,20 +67,50 @@ impl Catalog {
     }
 
     /// Takes over a newer state. Tables and columns that it no longer has stay known, because
-    /// older records still name them; what it has wins. Changes come by table id, the dropped
-    /// ones first.
-    pub fn absorb(&mut self, newer: Self) -> Vec<Change> {
+    /// older records still name them; what it has wins. Tables that it only remembers are gone in
+    /// it, and one of them that was not known before is no news. Changes come by table id, the
+    /// dropped ones first.
+    pub fn absorb(&mut self, mut newer: Self) -> Vec<Change> {
+        let remembered = newer.take_dropped();
         let gone = self.tables.keys().filter(|id| !newer.tables.contains_key(id)).copied();
         let gone: BTreeSet<TableId> = gone.collect();
         let newly_gone = gone.difference(&self.dropped).copied();
         let mut changes: Vec<Change> = newly_gone.map(Change::Dropped).collect();
         self.dropped = gone;
+        remembered.into_iter().for_each(|table| self.recall(table));
         let mut tables: Vec<Table> = newer.tables.into_values().collect();
         tables.sort_unstable_by_key(|table| table.id);
         changes.extend(tables.into_iter().filter_map(|table| self.take_over(table)));
         let replaced: Vec<_> = changes.iter().filter_map(Change::replaced).collect();
         changes.retain(|change| !matches!(change, Change::Dropped(id) if replaced.contains(id)));
         changes
+    }
+
+    /// Adds a table that was gone before this state was taken, so that its records can be decoded.
+    /// Its name stands for it only as long as it stands for nothing else. What a state had of a
+    /// table is newer and stays; what was recalled of it before does not.
+    pub(super) fn recall(&mut self, mut table: Table) {
+        let id = table.id;
+        match self.tables.get(&id) {
+            Some(_) if !self.recalled.contains(&id) => return,
+            Some(known) => table.remember(former(known, &table)),
+            None => {
+                let ids = self.names.entry(name_of(&table)).or_default();
+                let place = ids.partition_point(|id| self.recalled.contains(id));
+                ids.insert(place, id);
+                self.recalled.insert(id);
+                self.dropped.insert(id);
+            }
+        }
+        self.tables.insert(id, table);
+    }
+
+    /// Whether recalling this table would change anything.
+    pub(super) fn lacks(&self, table: &Table) -> bool {
+        match self.tables.get(&table.id) {
+            Some(known) => self.recalled.contains(&table.id) && known != table,
+            None => true,
+        }
     }
 
     /// Leaves out tables without a key. A node that starts deletes and rewrites the rows of its
@@ -88,13 +120,25 @@ impl Catalog {
         self
     }
 
+    /// Removes the dropped tables, those of one name oldest first.
+    fn take_dropped(&mut self) -> Vec<Table> {
+        let ids = self.names.values().flatten().filter(|id| self.dropped.contains(id));
+        ids.filter_map(|id| self.tables.remove(id)).collect()
+    }
+
     fn take_over(&mut self, mut table: Table) -> Option<Change> {
         let id = table.id;
-        let change = match self.tables.get(&id) {
-            Some(known) => {
-                table.remember(former(known, &table));
-                (*known != table).then_some(Change::Altered(id))
-            }
+        let was_recalled = self.recalled.remove(&id);
+        if was_recalled && let Some(ids) = self.names.get_mut(&name_of(&table)) {
+            // It exists after all: its name stands for it from now on.
+            ids.retain(|known| *known != id);
+        }
+        let known = self.tables.get(&id);
+        if let Some(known) = known {
+            table.remember(former(known, &table));
+        }
+        let change = match known.filter(|_| !was_recalled) {
+            Some(known) => (*known != table).then_some(Change::Altered(id)),
             None => Some(match self.by_name(&table.keyspace, &table.name) {
                 Some(old) => Change::Recreated { old: old.id, new: id },
                 None => Change::Created(id),
@@ -105,13 +149,16 @@ impl Catalog {
     }
 
     fn insert(&mut self, table: Table) {
-        let name = (Arc::clone(&table.keyspace), Arc::clone(&table.name));
-        let ids = self.names.entry(name).or_default();
+        let ids = self.names.entry(name_of(&table)).or_default();
         if !ids.contains(&table.id) {
             ids.push(table.id);
         }
         self.tables.insert(table.id, table);
     }
+}
+
+fn name_of(table: &Table) -> (Arc<str>, Arc<str>) {
+    (Arc::clone(&table.keyspace), Arc::clone(&table.name))
 }
 
 impl Lookup for Catalog {

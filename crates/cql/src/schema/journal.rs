@@ -5,6 +5,10 @@
 //! that a segment can be read with the schema of its own time. It needs a document to start from,
 //! which describes `system_schema` itself; what happened in segments that were not kept it cannot
 //! know. Then the newer state is fetched and absorbed ([`Catalog::absorb`]).
+//!
+//! DDL older than the document changes nothing of what the document says. It is followed on the
+//! side, for the tables that were gone when the document was taken: their records may still be
+//! there, and nothing else tells what they were.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +16,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{Catalog, Change, DocumentError, Table};
+use super::{Catalog, Change, DocumentError, Lookup as _, Table};
 use crate::reconcile::{self, ClusteringKey, PartitionState, TableState};
-use crate::update::{PartitionUpdate, Seconds, Timestamp};
+use crate::update::{Item, PartitionUpdate, Seconds, Timestamp};
 
 /// The tables that matter and their keys, the partition key first.
 const TABLES: [(&str, &[&str]); 5] = [
@@ -42,6 +46,10 @@ pub enum JournalError {
 
 type Row = Map<String, Value>;
 type Rows = BTreeMap<Vec<String>, Row>;
+/// Rows by the table of `system_schema` that they are in.
+type Schema = BTreeMap<&'static str, Rows>;
+/// What a mutation does to one of the tables that matter: its name, its key, and what it does.
+type Written<'u> = (&'static str, &'static [&'static str], &'u PartitionUpdate<'u>);
 
 /// A schema and how it changes.
 ///
@@ -58,25 +66,27 @@ type Rows = BTreeMap<Vec<String>, Row>;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Journal {
-    rows: BTreeMap<&'static str, Rows>,
+    rows: Schema,
     catalog: Arc<Catalog>,
     taken_at: Option<Timestamp>,
+    /// What older DDL says by itself. The catalog knows every table that it gives.
+    past: Schema,
 }
 
 impl Journal {
     /// Starts from a document ([`Catalog::from_document`]). Changes written at or before
-    /// `taken_at` are taken to be in it already.
+    /// `taken_at` are taken to be in it already; only tables that it no longer has are learned.
     pub fn new(document: &str, taken_at: Option<Timestamp>) -> Result<Self, JournalError> {
         let catalog = Arc::new(Catalog::from_document(document)?);
         let mut arrays: Map<String, Value> =
             serde_json::from_str(document).map_err(DocumentError::from)?;
-        let mut rows = BTreeMap::new();
+        let mut rows = Schema::new();
         for (name, key) in TABLES {
             let Some(Value::Array(array)) = arrays.remove(name) else { continue };
             let keyed: Option<Rows> = array.into_iter().map(|row| keyed(row, key)).collect();
             rows.insert(name, keyed.ok_or(JournalError::Key(name))?);
         }
-        Ok(Self { rows, catalog, taken_at })
+        Ok(Self { rows, catalog, taken_at, past: Schema::new() })
     }
 
     /// The schema now. It is shared, so that a mutation decoded with it can be applied.
@@ -86,21 +96,28 @@ impl Journal {
     }
 
     /// Applies what a mutation does to the schema; all its updates at once, because between them
-    /// the schema need not be whole. Mutations of other tables change nothing and cost little.
+    /// the schema need not be whole. Mutations of other tables change nothing and cost little. What
+    /// is learned of tables that were gone before the document is no change.
     pub fn apply(&mut self, updates: &[PartitionUpdate<'_>]) -> Result<Vec<Change>, JournalError> {
-        let known = |written: Timestamp| self.taken_at.is_some_and(|taken_at| written <= taken_at);
-        let mut rows = None;
+        let (mut older, mut newer) = (Vec::new(), Vec::new());
         for update in updates.iter().filter(|update| &*update.table.keyspace == "system_schema") {
             let entry = TABLES.into_iter().find(|(name, _)| *name == &*update.table.name);
             let (Some((name, key)), Some((_, written))) = (entry, update.write_times()) else {
                 continue;
             };
-            if !known(written) {
-                let rows = rows.get_or_insert_with(|| self.rows.clone());
-                change(rows.entry(name).or_default(), name, key, update)?;
-            }
+            let is_older = self.taken_at.is_some_and(|taken_at| written <= taken_at);
+            if is_older { &mut older } else { &mut newer }.push((name, key, update));
         }
-        let Some(rows) = rows else { return Ok(Vec::new()) };
+        let changes = if newer.is_empty() { Vec::new() } else { self.follow(&newer)? };
+        if !older.is_empty() {
+            // What cannot be made sense of was long over when the document was taken.
+            let _ignored = self.recall(&older);
+        }
+        Ok(changes)
+    }
+
+    fn follow(&mut self, newer: &[Written<'_>]) -> Result<Vec<Change>, JournalError> {
+        let rows = changed(&self.rows, newer)?;
         let newer = Catalog::from_value(document(&rows))?.without_torsos();
         let mut catalog = Catalog::clone(&self.catalog);
         let changes = catalog.absorb(newer);
@@ -108,15 +125,63 @@ impl Journal {
         self.catalog = Arc::new(catalog);
         Ok(changes)
     }
+
+    /// Learns the tables that the document no longer had.
+    fn recall(&mut self, older: &[Written<'_>]) -> Result<(), JournalError> {
+        let past = changed(&self.past, older)?;
+        // Types of the past come first; those that were there all the time only the document has.
+        let mut told = past.clone();
+        let types = told.entry("types").or_default();
+        for (key, row) in self.rows.get("types").into_iter().flatten() {
+            types.entry(key.clone()).or_insert_with(|| row.clone());
+        }
+        let tables = Catalog::from_value(document(&told))?.without_torsos();
+        let is_part =
+            |table: &Table| self.catalog.table(table.id).is_none() && drops_columns(older, table);
+        if tables.tables().any(is_part) {
+            return Ok(());
+        }
+        self.past = past;
+        for table in tables.tables() {
+            if self.catalog.lacks(table) {
+                Arc::make_mut(&mut self.catalog).recall(table.clone());
+            }
+        }
+        Ok(())
+    }
 }
 
-fn document(rows: &BTreeMap<&'static str, Rows>) -> Value {
+/// Whether the updates change columns of the table, and not only add some. Of a table that is not
+/// known such a change (a key that was renamed) tells a part, and its records need the whole.
+fn drops_columns(updates: &[Written<'_>], table: &Table) -> bool {
+    let of_keyspace = |(name, _, update): &&Written<'_>| {
+        *name == "columns" && update.key == table.keyspace.as_bytes()
+    };
+    let items = updates.iter().filter(of_keyspace).flat_map(|(_, _, update)| &update.items);
+    items.into_iter().any(|item| match item {
+        Item::Row(row) => {
+            row.deletion.is_some() && row.clustering.first() == Some(&Some(table.name.as_bytes()))
+        }
+        Item::Marker(_) => false,
+    })
+}
+
+fn document(rows: &Schema) -> Value {
     let empty = Rows::new();
     let arrays = TABLES.iter().map(|(name, _)| {
         let rows = rows.get(name).unwrap_or(&empty);
         ((*name).to_owned(), Value::Array(rows.values().cloned().map(Value::Object).collect()))
     });
     Value::Object(arrays.collect())
+}
+
+/// The rows after the updates.
+fn changed(rows: &Schema, updates: &[Written<'_>]) -> Result<Schema, JournalError> {
+    let mut rows = rows.clone();
+    for (name, key, update) in updates {
+        change(rows.entry(name).or_default(), name, key, update)?;
+    }
+    Ok(rows)
 }
 
 /// A row by the texts of its key.
@@ -171,3 +236,6 @@ fn is_deleted(
     let own = partition.rows.get(&key).is_some_and(|row| row.deletion.is_some());
     Ok(own || partition.covering(&key).is_some())
 }
+
+#[cfg(test)]
+mod tests;

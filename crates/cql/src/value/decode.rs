@@ -11,7 +11,6 @@ use crate::wire::Reader;
 
 /// `date` counts days from here, so that unsigned order is time order.
 const DATE_EPOCH: i64 = 1 << 31;
-const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
 
 type Outcome<'a> = Result<Value<'a>, ValueError>;
 
@@ -59,12 +58,8 @@ fn scalar<'a>(ty: &'a CqlType, bytes: &'a [u8]) -> Outcome<'a> {
         CqlType::Uuid | CqlType::TimeUuid => {
             bytes.as_array().map(|raw| Value::Uuid(Uuid::from_bytes(*raw)))
         }
-        CqlType::Time => match bytes.as_array().map(|raw| i64::from_be_bytes(*raw)) {
-            Some(nanoseconds) if !(0..NANOSECONDS_PER_DAY).contains(&nanoseconds) => {
-                return Err(ValueError::Range("the time of day"));
-            }
-            nanoseconds => nanoseconds.map(Value::Time),
-        },
+        // Also beyond a day: TimeSerializer.validate counts the bytes and looks no further.
+        CqlType::Time => bytes.as_array().map(|raw| Value::Time(i64::from_be_bytes(*raw))),
         _ => None,
     };
     decoded.ok_or_else(|| length(ty, bytes))
@@ -179,4 +174,19 @@ fn finished(reader: &Reader<'_>) -> Result<(), ValueError> {
 
 fn length(ty: &CqlType, bytes: &[u8]) -> ValueError {
     ValueError::Length { ty: Box::new(ty.clone()), length: bytes.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_eight_bytes_are_a_time() {
+        for nanoseconds in [0, 86_399_999_999_999, 86_400_000_000_000, -1, i64::MIN, i64::MAX] {
+            let bytes = nanoseconds.to_be_bytes();
+            assert_eq!(value(&CqlType::Time, &bytes), Ok(Value::Time(nanoseconds)));
+            assert!(value(&CqlType::Time, &bytes[1..]).is_err());
+        }
+        assert_eq!(value(&CqlType::Time, &[]), Ok(Value::Empty));
+    }
 }

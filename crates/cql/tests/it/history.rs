@@ -60,8 +60,9 @@ pub(crate) fn catalog() -> Catalog {
         columns.join(",")
     });
     let table = |name: &str, id: u8| {
+        let flags = if name == "k" { r#""compound", "counter""# } else { r#""compound""# };
         format!(
-            r#"{{"keyspace_name": "ks", "table_name": "{name}", "flags": ["compound"],
+            r#"{{"keyspace_name": "ks", "table_name": "{name}", "flags": [{flags}],
                 "id": "00000000-0000-0000-0000-00000000000{id}"}}"#
         )
     };
@@ -75,6 +76,13 @@ pub(crate) fn catalog() -> Catalog {
 }
 
 impl Write {
+    /// The write with all its rows in one place, so that more of them meet.
+    pub(crate) fn on_one_row(mut self) -> Self {
+        self.key = 0;
+        self.rows.iter_mut().for_each(|row| row.clustering = [1, 1]);
+        self
+    }
+
     /// The write as an update of a table.
     pub(crate) fn on<'a>(&'a self, table: &'a Table) -> PartitionUpdate<'a> {
         let row = |row: &'a Row, kind| {

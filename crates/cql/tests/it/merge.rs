@@ -69,18 +69,44 @@ proptest! {
     fn compacting_changes_no_row_and_forgets_no_deletion(
         writes in vec(write(), 0..8),
         later in vec(write(), 0..3),
+        counters in any::<bool>(),
     ) {
-        let catalog = catalog();
-        let table = catalog.by_name("ks", "t").unwrap();
-        let state = fold(table, &writes);
-        let mut compacted = state.clone();
-        compacted.compact();
-        prop_assert_eq!(rows(table, &compacted, 5), rows(table, &state, 5));
-        let later = fold(table, &later);
-        let (mut left, mut right) = (merged(&state, &later), merged(&compacted, &later));
-        prop_assert_eq!(rows(table, &left, 5), rows(table, &right, 5));
-        left.compact();
-        right.compact();
-        prop_assert_eq!(left, right);
+        compacting_keeps_what_is_said(&writes, &later, counters)?;
     }
+
+    /// Deletions of a counter, of its row, of a range and of the partition meet here in every case.
+    #[test]
+    fn compacting_changes_no_row_that_much_was_written_to(
+        writes in vec(write(), 0..8),
+        later in vec(write(), 0..4),
+        counters in any::<bool>(),
+    ) {
+        let [writes, later] =
+            [writes, later].map(|all| all.into_iter().map(Write::on_one_row).collect::<Vec<_>>());
+        compacting_keeps_what_is_said(&writes, &later, counters)?;
+    }
+}
+
+/// The rows are the same before and after, and also if more is merged into both, or both into it.
+fn compacting_keeps_what_is_said(
+    writes: &[Write],
+    later: &[Write],
+    counters: bool,
+) -> Result<(), TestCaseError> {
+    let catalog = catalog();
+    let table = catalog.by_name("ks", if counters { "k" } else { "t" }).expect("both are there");
+    let (state, later) = (fold(table, writes), fold(table, later));
+    let mut compacted = state.clone();
+    compacted.compact();
+    let (mut left, mut right) = (merged(&state, &later), merged(&compacted, &later));
+    let turned = merged(&later, &compacted);
+    for now in [-1, 5, 10, 100] {
+        prop_assert_eq!(rows(table, &compacted, now), rows(table, &state, now));
+        prop_assert_eq!(rows(table, &right, now), rows(table, &left, now));
+        prop_assert_eq!(rows(table, &turned, now), rows(table, &left, now));
+    }
+    left.compact();
+    right.compact();
+    prop_assert_eq!(left, right);
+    Ok(())
 }

@@ -242,3 +242,32 @@ fn write_times_span_everything_that_was_written() {
     update.deletion = Some(deletion(9));
     assert_eq!(update.write_times(), Some((Timestamp(-4), Timestamp(9))));
 }
+
+/// A node stores any eight bytes as a time, and so must not stop at them.
+#[test]
+fn a_clustering_time_beyond_the_day_has_its_row() {
+    let catalog = Catalog::from_document(
+        r#"{"tables": [{"keyspace_name": "ks", "table_name": "d", "flags": ["compound"],
+                "id": "00000000-0000-0000-0000-000000000002"}],
+            "columns": [{"keyspace_name": "ks", "table_name": "d", "column_name": "p",
+                "kind": "partition_key", "position": 0, "type": "tinyint"},
+                {"keyspace_name": "ks", "table_name": "d", "column_name": "at",
+                "kind": "clustering", "position": 0, "type": "time"}]}"#,
+    );
+    let catalog = catalog.expect("the document above");
+    let table = catalog.by_name("ks", "d").expect("the only table");
+    let times = [-1, 86_400_000_000_000, 3_600_000_000_000].map(i64::to_be_bytes);
+    let liveness = Some(Liveness { timestamp: Timestamp(1), expiry: None });
+    let items = times.iter().map(|time| {
+        let clustering = vec![Some(&time[..])];
+        Item::Row(RowUpdate { clustering, liveness, ..RowUpdate::default() })
+    });
+    let items = items.collect();
+    let update = PartitionUpdate { table, key: byte(7), deletion: None, static_row: None, items };
+    let mut state = TableState::default();
+    state.apply(&update).expect("times as a node stores them");
+    let rows: Vec<_> = state.select(table, Seconds(0)).map(|row| row.expect("a row")).collect();
+    assert_eq!(rows.len(), 3);
+    // Below zero is last, because the bytes have no sign.
+    assert_eq!(rows[0], r#"{"p": 7, "at": "01:00:00.000000000"}"#);
+}

@@ -1,26 +1,27 @@
-//! `helenus segments cat`: every change, or every record as it is.
+//! `helenus segments cat`: every change, with everything its cells carry.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use helenus::capture::commitlog::Record;
-use helenus::capture::cql::change::{ChangeEvent, Origin, json, schema_version, split};
-use helenus::capture::cql::schema::{Lookup, Table};
+use helenus::capture::commitlog::{Mutation, Record};
+use helenus::capture::cql::change::{ChangeEvent, Origin, json, schema_version, split_from};
+use helenus::capture::cql::schema::{Table, TableId};
+use helenus::capture::cql::update::PartitionUpdate;
 use helenus::capture::offline::{Found, Wanted};
 use helenus::capture::schema::History;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Complaint, Reading, UnknownTable};
+use super::{Complaint, Reading};
 use crate::args::TableName;
 use crate::exit::{Failed, Outcome};
-use crate::output::Output;
+use crate::output::{Lines, Output};
 
-/// Prints the changes, each with everything its cells carry.
-pub(super) fn changes(
+/// Prints the changes.
+pub(super) fn run(
     groups: &[Vec<PathBuf>],
-    mut history: History,
+    beginning: History,
     table: Option<&TableName>,
     output: &Output,
 ) -> Result<Outcome, Failed> {
@@ -29,96 +30,99 @@ pub(super) fn changes(
         Some(table) => Wanted::Table(&table.keyspace, &table.name),
         None => Wanted::Everything,
     };
-    let mut lines = output.lines();
-    let mut text = String::new();
-    let mut versions = HashMap::new();
-    for path in groups.iter().flatten() {
-        reading.scan(path, &mut history, &wanted, &mut |found| {
-            let Found::Mutation(record, mutation) = found else { return Ok(()) };
-            for update in mutation.updates {
-                if !is_shown(update.table, table) {
-                    continue;
-                }
-                let version =
-                    versions.entry(update.table.id).or_insert_with(|| schema_version(update.table));
-                let origin = Origin {
-                    node: Arc::default(),
-                    segment: record.segment.0,
-                    offset: record.end,
-                    schema_version: *version,
-                };
-                let events = split(update, &origin);
-                let events = events.map_err(|error| Complaint::at(record, error.to_string()))?;
-                for event in events {
-                    text.clear();
-                    json::write(&event, &json::Policy::default(), &mut text);
-                    lines.push(&if output.is_json() { text.clone() } else { line(&event, &text) });
-                }
-            }
-            Ok(())
-        })?;
+    let mut printer = Printer {
+        output,
+        table,
+        lines: output.lines(),
+        text: String::new(),
+        versions: HashMap::new(),
+        found: false,
+    };
+    let mut newest = beginning.clone();
+    for group in groups {
+        let mut history = beginning.clone();
+        printer.versions.clear();
+        for path in group {
+            reading.scan(path, &mut history, &wanted, &mut |found| match found {
+                Found::Mutation(record, mutation) => printer.print(record, mutation),
+                Found::Undecoded(_) | Found::Damage(_) | Found::Schema(..) => Ok(()),
+            })?;
+        }
+        newest = newest.later(history);
     }
-    drop(lines);
-    if let Some(table) = table.filter(|_| versions.is_empty()) {
-        let known = history.table(&table.keyspace, &table.name);
-        known.ok_or_else(|| UnknownTable { table: table.to_string() })?;
-        reading.nothing_of(table, &history);
+    let found = printer.found;
+    drop(printer);
+    if let Some(table) = table.filter(|_| !found) {
+        reading.nothing_of(table, &newest)?;
     }
     Ok(reading.outcome())
 }
 
-/// Prints the records, undecoded.
-pub(super) fn raw(
-    groups: &[Vec<PathBuf>],
-    history: Option<History>,
-    table: Option<&TableName>,
-    output: &Output,
-) -> Result<Outcome, Failed> {
-    let mut reading = Reading::new(groups, output);
-    let mut history = history.unwrap_or_else(History::empty);
-    let catalog = history.catalog();
-    let mut lines = output.lines();
-    for path in groups.iter().flatten() {
-        reading.scan(path, &mut history, &Wanted::Nothing, &mut |found| {
-            let Found::Undecoded(record) = found else { return Ok(()) };
-            let id = record.first_table();
-            let known = id.and_then(|id| catalog.table(id));
-            if table.is_some_and(|_| !known.is_some_and(|known| is_shown(known, table))) {
-                return Ok(());
-            }
-            let named = known.map(|known| format!("{}.{}", known.keyspace, known.name));
-            lines.push(&raw_line(record, named, output));
-            Ok(())
-        })?;
-    }
-    drop(lines);
-    Ok(reading.outcome())
+struct Printer<'a> {
+    output: &'a Output,
+    table: Option<&'a TableName>,
+    lines: Lines<'a>,
+    text: String,
+    /// The number of each table's definition, as long as the schema stays as it is.
+    versions: HashMap<TableId, u32>,
+    found: bool,
 }
 
-fn raw_line(record: &Record<'_>, table: Option<String>, output: &Output) -> String {
-    let mut bytes = String::with_capacity(2 * record.payload.len() + 2);
-    bytes.push_str("0x");
-    for byte in record.payload {
-        let _infallible = write!(bytes, "{byte:02x}");
+impl Printer<'_> {
+    fn print(&mut self, record: &Record<'_>, mutation: Mutation<'_>) -> Result<(), Complaint> {
+        let changes_schema = mutation.updates.iter().any(|update| is_schema(update.table));
+        let mut next = 0;
+        let mut updates = mutation.updates.into_iter();
+        let printed = updates.try_for_each(|update| self.update(record, update, &mut next));
+        if changes_schema {
+            self.versions.clear();
+        }
+        printed
     }
-    let id = record.first_table().map(|id| id.to_string());
-    if output.is_json() {
-        return json!({
-            "segment": record.segment.0, "offset": record.start, "end": record.end,
-            "table_id": id, "table": table, "bytes": bytes,
-        })
-        .to_string();
+
+    fn update(
+        &mut self,
+        record: &Record<'_>,
+        update: PartitionUpdate<'_>,
+        next: &mut u32,
+    ) -> Result<(), Complaint> {
+        if !is_shown(update.table, self.table) {
+            return Ok(());
+        }
+        self.found = true;
+        let version = self.versions.entry(update.table.id);
+        let origin = Origin {
+            node: Arc::default(),
+            segment: record.segment.0,
+            offset: record.end,
+            schema_version: *version.or_insert_with(|| schema_version(update.table)),
+        };
+        let events = split_from(update, &origin, next);
+        let events = events.map_err(|error| Complaint::at(record, error.to_string()))?;
+        for event in events {
+            self.text.clear();
+            json::write(&event, &json::Policy::default(), &mut self.text);
+            if self.output.is_json() {
+                self.lines.push(&self.text);
+            } else {
+                self.lines.push(&line(&event, &self.text));
+            }
+        }
+        Ok(())
     }
-    let table = table.or(id).unwrap_or_default();
-    format!("{}@{} {table} {bytes}", record.segment, record.start)
 }
 
 /// Cassandra's own tables are shown to who names them.
-fn is_shown(table: &Table, wanted: Option<&TableName>) -> bool {
+pub(super) fn is_shown(table: &Table, wanted: Option<&TableName>) -> bool {
     match wanted {
         Some(wanted) => *table.keyspace == *wanted.keyspace && *table.name == *wanted.name,
         None => !is_internal(&table.keyspace),
     }
+}
+
+/// Whether a change of this table changes the schema.
+pub(super) fn is_schema(table: &Table) -> bool {
+    &*table.keyspace == "system_schema"
 }
 
 fn is_internal(keyspace: &str) -> bool {

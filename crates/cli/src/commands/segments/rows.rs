@@ -18,7 +18,7 @@ use crate::output::Output;
 
 pub(super) fn run(
     groups: &[Vec<PathBuf>],
-    mut history: History,
+    beginning: History,
     wanted: &TableName,
     at: Option<Timestamp>,
     output: &Output,
@@ -26,32 +26,36 @@ pub(super) fn run(
     let mut reading = Reading::new(groups, output);
     // By id: a table that was dropped and created again is another one.
     let mut states = HashMap::<TableId, TableState>::new();
+    let mut newest = beginning.clone();
     for group in groups {
-        // A file that cannot be read is complained about when it is read for its rows.
-        let truncated = find_truncations(group, &mut history.clone()).unwrap_or_default();
+        // Each node's log tells the same changes of the schema again, from the beginning.
+        let mut history = beginning.clone();
+        let truncated = find_truncations(group, &mut history.clone());
         let table = Wanted::Table(&wanted.keyspace, &wanted.name);
         for path in group {
             reading.scan(path, &mut history, &table, &mut |found| {
                 let Found::Mutation(record, mutation) = found else { return Ok(()) };
                 for update in &mutation.updates {
-                    if !is_wanted(update, wanted) || is_truncated(record, update, &truncated) {
+                    if !is_wanted(update, wanted) {
                         continue;
                     }
                     let state = states.entry(update.table.id).or_default();
-                    state
-                        .apply(update)
-                        .map_err(|error| Complaint::at(record, error.to_string()))?;
+                    if !is_truncated(record, update, &truncated) {
+                        let applied = state.apply(update);
+                        applied.map_err(|error| Complaint::at(record, error.to_string()))?;
+                    }
                 }
                 Ok(())
             })?;
         }
+        newest = newest.later(history);
     }
-    let table = history
-        .table(&wanted.keyspace, &wanted.name)
-        .ok_or_else(|| UnknownTable { table: wanted.to_string() })?;
+    let history = newest;
+    let table = history.table(&wanted.keyspace, &wanted.name);
+    let table = table.ok_or_else(|| UnknownTable { table: wanted.to_string() })?;
     let now = at.unwrap_or_else(|| Ports::system().clock.now());
     if !states.contains_key(&table.id) {
-        reading.nothing_of(wanted, &history);
+        reading.nothing_of(wanted, &history)?;
     }
     let state = states.remove(&table.id).unwrap_or_default();
     let mut lines = output.lines();

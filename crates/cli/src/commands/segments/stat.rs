@@ -10,7 +10,7 @@ use helenus::capture::offline::{Found, Scanned, Wanted};
 use helenus::capture::schema::History;
 use serde::Serialize;
 
-use super::{Complaint, Reading};
+use super::{Complaint, Reading, Refused};
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
 
@@ -18,6 +18,7 @@ use crate::output::Output;
 struct Report {
     segments: Vec<SegmentReport>,
     tables: BTreeMap<String, TableReport>,
+    refused: Vec<Refused>,
 }
 
 #[derive(Debug, Serialize)]
@@ -51,11 +52,18 @@ pub(super) fn run(
     schema: Option<&Path>,
     output: &Output,
 ) -> Result<Outcome, Failed> {
-    let mut history = schema.map_or_else(|| Ok(History::empty()), History::open)?;
+    let beginning = schema.map_or_else(|| Ok(History::empty()), History::open)?;
     let wanted = if schema.is_some() { Wanted::Everything } else { Wanted::Nothing };
-    let mut reading = Reading::new(groups, output);
+    // What cannot be read is reported even if there is nothing else.
+    let mut reading = Reading { alone: false, ..Reading::new(groups, output) };
     let mut report = Report::default();
-    for path in groups.iter().flatten() {
+    // Each node's log tells the same changes of the schema again, from the beginning.
+    let files = groups.iter().flat_map(|group| group.iter().enumerate());
+    let mut history = beginning.clone();
+    for (number, path) in files {
+        if number == 0 {
+            history = beginning.clone();
+        }
         let mut damage = Vec::new();
         let tables = &mut report.tables;
         let scanned = reading.scan(path, &mut history, &wanted, &mut |found| match found {
@@ -86,8 +94,10 @@ pub(super) fn run(
         })?;
         report.segments.extend(scanned.map(|scanned| segment(path, scanned, damage)));
     }
+    let outcome = reading.outcome();
+    report.refused = reading.refused;
     print(&report, output);
-    Ok(reading.outcome())
+    Ok(outcome)
 }
 
 fn segment(path: &Path, scanned: Scanned, damage: Vec<DamageReport>) -> SegmentReport {

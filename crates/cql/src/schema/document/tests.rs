@@ -149,3 +149,41 @@ fn a_newer_schema_forgets_nothing() {
     assert_eq!(catalog.absorb(Catalog::default()), []);
     assert!(catalog.table(new).is_some());
 }
+
+#[test]
+fn a_table_that_the_newer_schema_only_remembers_is_gone() {
+    let key = column("p", "partition_key", 0, "int");
+    let state = || load(ID, std::slice::from_ref(&key), "").unwrap();
+    let id = state().by_name("ks", "t").unwrap().id;
+    let mut newer = state();
+    newer.absorb(Catalog::default());
+    let mut catalog = state();
+    assert_eq!(catalog.absorb(newer.clone()), [Change::Dropped(id)]);
+    assert_eq!(catalog.absorb(newer.clone()), []);
+    assert!(catalog.table(id).is_some());
+    // Whoever did not know it hears nothing, now or later, and can read its records.
+    let mut stranger = Catalog::default();
+    assert_eq!(stranger.absorb(newer), []);
+    assert_eq!(stranger.absorb(Catalog::default()), []);
+    assert!(stranger.table(id).is_some());
+}
+
+#[test]
+fn a_recalled_table_that_is_there_after_all_is_news() {
+    let key = column("p", "partition_key", 0, "int");
+    let other = "00000000-0000-0000-0000-000000000009";
+    let present = load(other, std::slice::from_ref(&key), "").unwrap();
+    let former = [key.clone(), column("a", "regular", -1, "int")];
+    let recalled = load(ID, &former, "").unwrap().by_name("ks", "t").unwrap().clone();
+    let id = recalled.id;
+    let mut catalog = present.clone();
+    let old = catalog.by_name("ks", "t").unwrap().id;
+    catalog.recall(recalled);
+    assert_eq!(catalog.by_name("ks", "t").unwrap().id, old);
+    assert_eq!(catalog.absorb(present), []);
+    let changes = catalog.absorb(load(ID, &[key], "").unwrap());
+    assert_eq!(changes, [Change::Recreated { old, new: id }]);
+    let table = catalog.by_name("ks", "t").unwrap();
+    assert_eq!(table.id, id);
+    assert!(!table.column(b"a", ColumnKind::Regular).unwrap().current);
+}

@@ -1,0 +1,99 @@
+//! Which segments are done with, by their ids.
+
+use helenus_commitlog::SegmentId;
+use serde::{Deserialize, Serialize};
+
+/// A node counts its segments up by one from the millisecond it started in. Ids less than this apart are
+/// of one start.
+const ONE_START: i64 = 1_000;
+/// Starts of a node that are remembered.
+const RANGES_MAX: usize = 256;
+
+/// Segments that are done with: published, and released or about to be.
+///
+/// Not only up to which id: the ids of a node whose clock was set back, and whose log was emptied, are
+/// lower than those before, and nobody has read what is in them.
+///
+/// ```
+/// use helenus_capture::Done;
+/// use helenus_commitlog::SegmentId;
+///
+/// let mut done = Done::default();
+/// done.insert(SegmentId(1_731_000_000_000));
+/// done.insert(SegmentId(1_731_000_000_002));
+/// assert!(done.contains(SegmentId(1_731_000_000_001)), "passed on the way");
+/// assert!(!done.contains(SegmentId(1_730_999_000_000)), "another start of the node");
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Done {
+    /// First and last of each start, in order.
+    ranges: Vec<(i64, i64)>,
+}
+
+impl Done {
+    /// Whether a segment is done with.
+    #[must_use]
+    pub fn contains(&self, segment: SegmentId) -> bool {
+        self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&segment.0))
+    }
+
+    /// Whether some later segment is done with.
+    #[must_use]
+    pub fn is_past(&self, segment: SegmentId) -> bool {
+        self.ranges.last().is_some_and(|(_, last)| *last > segment.0)
+    }
+
+    /// A segment is done with, and so is what lies between it and the one before of the same start: the
+    /// segments are read in order, so that had no changes.
+    pub fn insert(&mut self, segment: SegmentId) {
+        if self.contains(segment) {
+            return;
+        }
+        let id = segment.0;
+        let before = self.ranges.iter_mut().rev().find(|(_, last)| *last < id);
+        match before {
+            Some((_, last)) if id - *last < ONE_START => *last = id,
+            _ => self.ranges.push((id, id)),
+        }
+        self.ranges.sort_unstable();
+        let surplus = self.ranges.len().saturating_sub(RANGES_MAX);
+        self.ranges.drain(..surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(ids: &[i64]) -> Done {
+        let mut done = Done::default();
+        ids.iter().for_each(|id| done.insert(SegmentId(*id)));
+        done
+    }
+
+    #[test]
+    fn one_start_is_one_range_and_what_lies_before_it_is_not_done() {
+        let done = of(&[5_000, 5_001, 5_004, 9_000_000]);
+        assert_eq!(done.ranges, [(5_000, 5_004), (9_000_000, 9_000_000)]);
+        assert!(done.contains(SegmentId(5_002)) && !done.contains(SegmentId(5_005)));
+        assert!(!done.contains(SegmentId(4_999)) && !done.contains(SegmentId(8_999_999)));
+        assert!(done.is_past(SegmentId(5_005)) && !done.is_past(SegmentId(9_000_000)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_a_range_of_its_own() {
+        let done = of(&[9_000_000, 5_000, 5_001]);
+        assert_eq!(done.ranges, [(5_000, 5_001), (9_000_000, 9_000_000)]);
+        // Right below one that is done lies what nobody may have read.
+        assert_eq!(of(&[5_000, 4_998]).ranges, [(4_998, 4_998), (5_000, 5_000)]);
+    }
+
+    #[test]
+    fn few_starts_are_kept() {
+        let many: Vec<i64> = (1..=300).map(|start| start * 10_000).collect();
+        let done = of(&many);
+        assert_eq!(done.ranges.len(), RANGES_MAX);
+        assert!(done.contains(SegmentId(3_000_000)) && !done.contains(SegmentId(10_000)));
+    }
+}
