@@ -4,9 +4,10 @@
 //! Orders are staged in the outbox, a relay publishes them into a topic, a consumer takes each once
 //! with its inbox. Some are staged twice and some records are handed to the consumer twice, because
 //! that is what retries do. Beside it writers contend for streams of events, and a projection
-//! follows them. Then the file is closed, opened again and examined, and a table is published into it
-//! day by day.
+//! follows them. Then the file is closed, opened again and examined, a table is published into it day by
+//! day, and the changes in a recorded segment of a Cassandra node go into its topics.
 
+mod capture;
 mod checks;
 mod features;
 mod ledger;
@@ -94,6 +95,7 @@ async fn watched(
 
     let mut checks = checks::examine(path, &counters, &run, staged).await?;
     checks.extend(Box::pin(features::run(path, &run)).await?);
+    checks.extend(Box::pin(capture::run(path, &run)).await?);
     shown::finish(board, &counters, checks);
     let board = board.borrow();
     report(&board, output);

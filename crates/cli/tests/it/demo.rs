@@ -15,7 +15,7 @@ fn the_demo_passes_and_says_what_it_checked() {
     let dir = tempfile::tempdir().unwrap();
     let (code, out, err) = run(dir.path(), &["demo", "--seconds", "1"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    assert!(out.ends_with("checks: 14 ok, 0 failed\n"), "{out}");
+    assert!(out.ends_with("checks: 16 ok, 0 failed\n"), "{out}");
     assert!(out.starts_with("live page   http://127.0.0.1:"), "{out}");
 }
 
