@@ -160,7 +160,9 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             match self.step(give_up, &never).await? {
                 Step::Worked => give_up = false,
                 Step::Renewed => give_up = true,
-                Step::Idle if self.has_finished() => self.check().await?,
+                Step::Idle if self.has_finished() && self.node_away.is_none() => {
+                    self.check().await?;
+                }
                 Step::Idle | Step::Failed => {
                     self.show(true);
                     return Ok(self.published - before);

@@ -119,9 +119,11 @@ pub struct Tail {
     done: Done,
     /// Segments that were handed out to their end and are not done with yet.
     finished: BTreeSet<SegmentId>,
-    /// Announcements that wait for the next batch, and the schema up to which they tell.
+    /// Announcements that wait for the next batch.
     waiting: Vec<NewRecord>,
-    announces_us: Option<i64>,
+    /// The schema that is gone by, and whether the next batch tells of something up to it.
+    schema_us: i64,
+    announces: bool,
 }
 
 impl Tail {
@@ -146,7 +148,8 @@ impl Tail {
             done,
             finished: BTreeSet::new(),
             waiting: announcements,
-            announces_us: Some(taken_at_us),
+            schema_us: taken_at_us,
+            announces: true,
         };
         Ok((tail, gained && place.is_some()))
     }
@@ -157,7 +160,7 @@ impl Tail {
         let newest = newest(&self.options)?;
         let learned = self.knowledge.renew(taken, newest, now)?;
         self.waiting.extend(learned.announcements);
-        self.announces_us = Some(taken.at_us);
+        (self.schema_us, self.announces) = (taken.at_us, true);
         if learned.gained {
             (self.current, self.place) = (None, None);
             self.finished.clear();
@@ -167,7 +170,9 @@ impl Tail {
 
     /// Takes what the node tells of emptied tables.
     pub(crate) fn look_at(&mut self, truncations: Vec<(TableId, Truncation)>, now: Timestamp) {
-        self.waiting.extend(self.knowledge.look_at(truncations, now));
+        let told = self.knowledge.look_at(truncations, now);
+        self.announces |= !told.is_empty();
+        self.waiting.extend(told);
     }
 
     /// What this tail knows of tables.
@@ -192,7 +197,7 @@ impl Tail {
     pub fn next_batch(&mut self, now: Timestamp, give_up: bool) -> Result<Batch, TailError> {
         let mut batch = Batch {
             records: std::mem::take(&mut self.waiting),
-            announces_us: self.announces_us.take(),
+            announces_us: std::mem::take(&mut self.announces).then_some(self.schema_us),
             ..Batch::default()
         };
         let mut give_up = give_up;
@@ -379,7 +384,10 @@ impl Tail {
         let mut next = 0;
         for update in mutation.updates {
             for (id, truncation) in truncations(&update) {
-                batch.records.extend(self.knowledge.emptied(id, truncation, now));
+                if let Some(told) = self.knowledge.emptied(id, truncation, now) {
+                    batch.records.push(told);
+                    batch.announces_us = Some(self.schema_us);
+                }
             }
             if let Some(outbox) = self.options.outbox(update.table) {
                 batch.records.extend(hints(&update, outbox, &self.options.node, now));

@@ -10,7 +10,7 @@ use crate::offline::Truncation;
 /// What a node is asked again and again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pulse {
-    /// Another one where the schema is another.
+    /// Another one where the schema is another, or other tables are captured.
     pub schema_version: Option<String>,
     /// Where tables were last emptied.
     pub truncations: Vec<(TableId, Truncation)>,
