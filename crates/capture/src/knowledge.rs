@@ -73,7 +73,8 @@ impl Knowledge {
         options: Arc<Options>,
         history: History,
         resume: Resume,
-        (taken_at_us, newest): (i64, Option<SegmentId>),
+        taken_at_us: i64,
+        newest: Option<SegmentId>,
         now: Timestamp,
     ) -> (Self, Learned) {
         let mut own = Self {

@@ -139,7 +139,7 @@ impl Tail {
         let newest = newest(&options)?;
         let (place, done) = (resume.place.take(), std::mem::take(&mut resume.done));
         let (knowledge, Learned { announcements, gained }) =
-            Knowledge::new(Arc::clone(&options), history, resume, (taken_at_us, newest), now);
+            Knowledge::new(Arc::clone(&options), history, resume, taken_at_us, newest, now);
         let tail = Self {
             options,
             knowledge,
@@ -393,7 +393,7 @@ impl Tail {
                 batch.records.extend(hints(&update, outbox, &self.options.node, now));
             }
             if self.knowledge.captures(update.table, record.segment) {
-                self.publish(update, record, &mut next, (now, batch))?;
+                self.publish(update, record, &mut next, now, batch)?;
             }
         }
         batch.records.extend(announcements);
@@ -406,7 +406,8 @@ impl Tail {
         update: PartitionUpdate<'_>,
         record: &Record<'_>,
         next: &mut u32,
-        (now, batch): (Timestamp, &mut Batch),
+        now: Timestamp,
+        batch: &mut Batch,
     ) -> Result<(), Damage> {
         let table = update.table;
         let (version, topic) = self.knowledge.told(table);

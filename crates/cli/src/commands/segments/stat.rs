@@ -138,6 +138,9 @@ fn count_undecoded(tables: &mut BTreeMap<String, TableReport>, record: &Record<'
 
 fn print(report: &Report, output: &Output) {
     output.document(report);
+    if report.segments.is_empty() {
+        return;
+    }
     let segments = report.segments.iter().map(|segment| {
         [
             segment.id.to_string(),
