@@ -16,7 +16,7 @@ use helenus_model::Timestamp;
 use crate::announce;
 use crate::offline::Truncation;
 use crate::options::Options;
-use crate::schema::History;
+use crate::schema::{History, is_schema};
 use crate::state::{Remembered, Resume};
 
 /// Tables as they are now, else as they were.
@@ -111,10 +111,7 @@ impl Knowledge {
         newest: Option<SegmentId>,
         now: Timestamp,
     ) -> Result<Learned, JournalError> {
-        let newer = History::new(taken.document)?;
-        // With tables that the log defined and no document has.
-        Arc::make_mut(&mut self.known).absorb(Catalog::clone(&self.history.catalog()));
-        self.history = newer;
+        self.history = History::new(taken.document)?;
         let catalog = Catalog::clone(&self.history.catalog());
         Ok(self.learn(catalog, taken.at_us, now, |_| newest))
     }
@@ -141,8 +138,11 @@ impl Knowledge {
 
     /// Follows DDL in the log; what it changes, for whoever reads the topics.
     pub(crate) fn follow(&mut self, mutation: &Mutation<'_>, now: Timestamp) -> Vec<NewRecord> {
+        if !mutation.updates.iter().any(|update| is_schema(update.table)) {
+            return Vec::new();
+        }
+        let before = self.history.catalog();
         let changes = match self.history.follow(mutation) {
-            Ok(changes) if changes.is_empty() => return Vec::new(),
             Ok(changes) => changes,
             // The document that is fetched on the next unknown table has the change.
             Err(error) => {
@@ -150,10 +150,19 @@ impl Knowledge {
                 return Vec::new();
             }
         };
+        let catalog = self.history.catalog();
+        if Arc::ptr_eq(&before, &catalog) {
+            return Vec::new();
+        }
+        // Tables that were gone before any document was taken are no change, and captured all the same.
+        for table in catalog.tables().filter(|table| self.known.table(table.id).is_none()) {
+            if self.options.captures(table) {
+                self.captured.insert(table.id, None);
+            }
+        }
+        Arc::make_mut(&mut self.known).absorb(Catalog::clone(&catalog));
         let times = mutation.updates.iter().filter_map(|update| update.write_times());
         let written_us = times.map(|(_, last)| last.0).max().unwrap_or_default();
-        Arc::make_mut(&mut self.known).absorb(Catalog::clone(&self.history.catalog()));
-        let catalog = self.history.catalog();
         for change in &changes {
             let (Change::Created(id) | Change::Altered(id) | Change::Recreated { new: id, .. }) =
                 change

@@ -142,6 +142,7 @@ impl History {
     }
 }
 
-fn is_schema(table: &Table) -> bool {
+/// Whether what is written to this table changes the schema.
+pub(crate) fn is_schema(table: &Table) -> bool {
     &*table.keyspace == "system_schema"
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use helenus::{Broker, Random, SystemRandom};
 use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Registry, Service, Spec};
-
 use scylla::client::session::Session;
 
 use super::capture::{configure, connect, ids, until};
@@ -57,6 +56,20 @@ async fn a_node_of_4_1_is_captured_through_its_death_and_given_its_segments_back
     while segments(&cdc_raw).len() > 1 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    drop(agent);
+    // Here and gone while no agent was there to ask: only the log knows what it was.
+    for statement in [
+        "CREATE TABLE shop.brief (id int PRIMARY KEY, note text) WITH cdc = true",
+        "INSERT INTO shop.brief (id, note) VALUES (7, 'kept')",
+        "DROP TABLE shop.brief",
+    ] {
+        session.query_unpaged(statement, ()).await.unwrap();
+    }
+    let _agent = Answering::begin(&mut helenus(dir.path(), &command));
+    let brief = format!("{prefix}.shop.brief");
+    let found = until(&broker, &brief, |found| ids(found).contains(&7)).await;
+    let row = found.iter().find(|event| event["scope"] == "row").unwrap();
+    assert_eq!(row["after_data"]["note"], "kept", "{row}");
 }
 
 /// That a table is captured from now on is written into a segment without changes, which nobody reads.
