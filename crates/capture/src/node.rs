@@ -13,7 +13,9 @@ use helenus_model::{BackendError, Clock, Failure, Kind, hints_topic};
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
+use scylla::deserialize::row::DeserializeRow;
 use scylla::policies::host_filter::AllowListHostFilter;
+use scylla::serialize::row::SerializeRow;
 use secrecy::ExposeSecret;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -179,12 +181,12 @@ impl Node {
 
     /// Its schema as a document, with the time it was taken: what `--schema` takes.
     pub async fn schema(&self) -> Result<String, NodeError> {
-        let session = self.session().await?;
         let taken_at = self.clock.now().as_micros();
         let mut document = format!("{{\"taken_at_us\": {taken_at}");
         for table in TABLES {
             let query = format!("SELECT JSON * FROM system_schema.{table}");
-            let rows = self.texts(session, &query).await?;
+            let rows = self.ask::<(String,)>(&query, ()).await?;
+            let rows: Vec<String> = rows.into_iter().map(|(row,)| row).collect();
             let _infallible = write!(document, ",\n\"{table}\": [\n{}\n]", rows.join(",\n"));
         }
         document.push_str("\n}\n");
@@ -197,26 +199,16 @@ impl Node {
     /// The rows of the schema are there before that.
     pub async fn pulse(&self) -> Result<Pulse, NodeError> {
         type Row = (Option<Uuid>, Option<HashMap<Uuid, Vec<u8>>>);
-        let session = self.session().await?;
         let query = "SELECT schema_version, truncated_at FROM system.local WHERE key = 'local'";
-        let rows = session.query_unpaged(query, ()).await.map_err(|error| self.failed(error))?;
-        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
-        let row = rows.maybe_first_row::<Row>().map_err(|error| self.failed(error))?;
-        let (version, truncated) = row.unwrap_or_default();
+        let local = self.ask::<Row>(query, ()).await?;
+        let (version, truncated) = local.into_iter().next().unwrap_or_default();
         let truncated = truncated.unwrap_or_default().into_iter();
         let truncations =
             truncated.filter_map(|(id, bytes)| Some((TableId(id), Truncation::parse(&bytes)?)));
         let query = "SELECT id, cdc FROM system_schema.tables";
-        let rows = session.query_unpaged(query, ()).await.map_err(|error| self.failed(error))?;
-        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
-        let rows = rows.rows::<(Uuid, Option<bool>)>().map_err(|error| self.failed(error))?;
-        let mut captured = Vec::new();
-        for row in rows {
-            let (id, cdc) = row.map_err(|error| self.failed(error))?;
-            if cdc.unwrap_or(false) {
-                captured.push(id.as_u128());
-            }
-        }
+        let tables = self.ask::<(Uuid, Option<bool>)>(query, ()).await?;
+        let captured = tables.into_iter().filter(|(_, cdc)| cdc.unwrap_or(false));
+        let mut captured: Vec<u128> = captured.map(|(id, _)| id.as_u128()).collect();
         captured.sort_unstable();
         let captured: Vec<u8> = captured.into_iter().flat_map(u128::to_be_bytes).collect();
         let captured = Uuid::new_v5(&version.unwrap_or_default(), &captured);
@@ -225,16 +217,11 @@ impl Node {
 
     /// What it says of its change data capture.
     pub async fn settings(&self) -> Result<Settings, NodeError> {
-        let session = self.session().await?;
         let query = "SELECT name, value FROM system_views.settings";
-        let rows = session.query_unpaged(query, ()).await.map_err(|error| self.failed(error))?;
-        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
-        let rows = rows.rows::<(String, Option<String>)>().map_err(|error| self.failed(error))?;
-        let mut values = HashMap::new();
-        for row in rows {
-            let (name, value) = row.map_err(|error| self.failed(error))?;
-            values.extend(value.filter(|value| value != "null").map(|value| (name, value)));
-        }
+        let rows = self.ask::<(String, Option<String>)>(query, ()).await?;
+        let values = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let mut values: HashMap<String, String> =
+            values.filter(|(_, value)| value != "null").collect();
         let mut first = |names: &[&str]| names.iter().find_map(|name| values.remove(*name));
         Ok(Settings {
             cdc_enabled: first(&["cdc_enabled"]).is_some_and(|value| value == "true"),
@@ -260,12 +247,12 @@ impl Node {
     /// The outbox whose messages are in this table, if its changes are kept.
     pub async fn outbox(&self, keyspace: &str, table: &str) -> Result<Outbox, NodeError> {
         let (url, name) = (self.endpoint.to_string(), format!("{keyspace}.{table}"));
-        let session = self.session().await?;
         let Some(prefix) = table.strip_suffix(MESSAGES) else {
             return Err(NodeError::NoOutbox { url, table: name });
         };
         let query = "SELECT table_name, cdc FROM system_schema.tables WHERE keyspace_name = ?";
-        let tables: HashMap<String, Option<bool>> = self.pairs(session, query, keyspace).await?;
+        let tables = self.ask::<(String, Option<bool>)>(query, (keyspace,)).await?;
+        let tables: HashMap<String, Option<bool>> = tables.into_iter().collect();
         let settings = format!("{prefix}settings");
         let (Some(cdc), true) = (tables.get(table), tables.contains_key(&settings)) else {
             return Err(NodeError::NoOutbox { url, table: name });
@@ -275,32 +262,26 @@ impl Node {
         }
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let query = format!(
-            "SELECT name, value FROM {}.{} WHERE name = ?",
+            "SELECT value FROM {}.{} WHERE name = 'store_id'",
             quoted(keyspace),
             quoted(&settings)
         );
-        let mut found: HashMap<String, String> = self.pairs(session, &query, "store_id").await?;
-        let Some(store_id) = found.remove("store_id") else {
+        let Some((store_id,)) = self.ask::<(String,)>(&query, ()).await?.pop() else {
             return Err(NodeError::NoOutbox { url, table: name });
         };
         let topic = hints_topic(store_id);
         Ok(Outbox { keyspace: keyspace.to_owned(), table: table.to_owned(), topic })
     }
 
-    /// The rows of two columns that a query with one text gives.
-    async fn pairs<V>(
-        &self,
-        session: &Session,
-        query: &str,
-        text: &str,
-    ) -> Result<HashMap<String, V>, NodeError>
+    /// The rows that a query gives.
+    async fn ask<R>(&self, query: &str, values: impl SerializeRow) -> Result<Vec<R>, NodeError>
     where
-        V: for<'f, 'm> scylla::deserialize::value::DeserializeValue<'f, 'm>,
+        R: for<'f, 'm> DeserializeRow<'f, 'm>,
     {
-        let rows = session.query_unpaged(query, (text,)).await;
+        let answer = self.session().await?.query_unpaged(query, values).await;
+        let rows = answer.map_err(|error| self.failed(error))?.into_rows_result();
         let rows = rows.map_err(|error| self.failed(error))?;
-        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
-        let rows = rows.rows::<(String, V)>().map_err(|error| self.failed(error))?;
+        let rows = rows.rows::<R>().map_err(|error| self.failed(error))?;
         rows.map(|row| row.map_err(|error| self.failed(error))).collect()
     }
 
@@ -330,13 +311,6 @@ impl Node {
             builder = builder.tls_context(Some(config.map_err(|error| self.failed(error))?));
         }
         builder.build().await.map_err(|error| self.failed(error))
-    }
-
-    async fn texts(&self, session: &Session, query: &str) -> Result<Vec<String>, NodeError> {
-        let rows = session.query_unpaged(query, ()).await.map_err(|error| self.failed(error))?;
-        let rows = rows.into_rows_result().map_err(|error| self.failed(error))?;
-        let rows = rows.rows::<(String,)>().map_err(|error| self.failed(error))?;
-        rows.map(|row| row.map(|(text,)| text).map_err(|error| self.failed(error))).collect()
     }
 
     fn failed(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> NodeError {

@@ -146,3 +146,45 @@ impl History {
 pub(crate) fn is_schema(table: &Table) -> bool {
     &*table.keyspace == "system_schema"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offline::{Wanted, scan};
+
+    const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../commitlog/tests/fixtures");
+
+    /// The recorded schema, before the log dropped a column.
+    fn before() -> String {
+        let text = std::fs::read_to_string(format!("{FIXTURES}/schema.json")).unwrap();
+        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let is_c =
+            |row: &serde_json::Value| row["table_name"] == "readded" && row["column_name"] == "c";
+        document["dropped_columns"].as_array_mut().unwrap().retain(|row| !is_c(row));
+        let columns = document["columns"].as_array_mut().unwrap();
+        let mut c = columns
+            .iter()
+            .find(|row| row["table_name"] == "readded" && row["column_name"] == "a")
+            .unwrap()
+            .clone();
+        c["column_name"] = "c".into();
+        columns.push(c);
+        document["taken_at_us"] = 1.into();
+        document.to_string()
+    }
+
+    #[test]
+    fn of_two_logs_the_one_that_reaches_further_tells_the_schema() {
+        let beginning = History::new(&before()).unwrap();
+        let mut further = beginning.clone();
+        let log = format!("{FIXTURES}/plain.log");
+        scan(Path::new(&log), &mut further, &Wanted::Everything, &mut |_| {}).unwrap();
+        let has_c = |history: &History| {
+            let table = history.table("fx", "readded").unwrap();
+            table.columns().iter().any(|column| &*column.name == "c" && column.current)
+        };
+        assert!(has_c(&beginning));
+        assert!(!has_c(&beginning.clone().later(further.clone())));
+        assert!(!has_c(&further.later(beginning)));
+    }
+}
