@@ -1,6 +1,7 @@
 //! `helenus capture` beside a real node, into Kafka: agent and node are killed, nothing is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -33,12 +34,12 @@ pub(crate) async fn connect(node: &Instance) -> Session {
     SessionBuilder::new().known_node(node.endpoint().to_string()).build().await.unwrap()
 }
 
-/// Rows of which a few hundred fill a segment.
+/// Rows of which a thousand fill a segment.
 async fn insert(session: &Session, ids: std::ops::Range<i32>) {
     let statement =
         "INSERT INTO shop.orders (id, total, tags, note) VALUES (?, 12.50, {'a', 'b'}, ?)";
     let insert = session.prepare(statement).await.unwrap();
-    let note = "x".repeat(4_000);
+    let note = "x".repeat(1_000);
     for id in ids {
         session.execute_unpaged(&insert, (id, note.as_str())).await.unwrap();
     }
@@ -99,7 +100,7 @@ pub(crate) fn configure(folder: &Path, node: &Instance, kafka: &str, prefix: &st
 async fn capture_kills_of_agent_and_node_lose_nothing() {
     let _alone = serial().unwrap();
     let (kills, each) =
-        if std::env::var_os("HELENUS_PROOF").is_some() { (40, 1_000) } else { (5, 400) };
+        if std::env::var_os("HELENUS_PROOF").is_some() { (40, 500) } else { (5, 400) };
     let seed = SystemRandom.next_u64();
     println!("seed {seed}");
     let random = SeededRandom::new(seed);
@@ -124,10 +125,15 @@ async fn capture_kills_of_agent_and_node_lose_nothing() {
     let writer = Arc::clone(&session);
     let mut writing = tokio::task::JoinSet::new();
     writing.spawn(async move { insert(&writer, 0..kills * each).await });
-    for _ in 0..kills {
-        let mut agent = start(dir.path());
-        // At any moment of its work, its start included.
-        tokio::time::sleep(Duration::from_millis(200 + random.below(900))).await;
+    for number in 0..kills {
+        let mut command = helenus(dir.path(), &["capture", "run"]);
+        let mut agent = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // Most at any moment of their work, some while they start.
+        if number % 5 != 0 {
+            let mut line = String::new();
+            BufReader::new(agent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(random.below(600))).await;
         agent.kill().unwrap();
         agent.wait().unwrap();
     }

@@ -108,6 +108,7 @@ async fn capture_waits_for_kafka_releases_nothing_meanwhile_and_catches_up() {
     tokio::time::sleep(away).await;
     // Until there is no room left: then the node refuses, and the agent has said so.
     let (next, refused) = fill(&session, 90).await;
+    assert!(refused.contains("write request"), "{refused}");
     agent.until_ready_is(503, |told| told.contains("\"seconds_left\":0"));
     let now = segments(&cdc_raw);
     assert!(now.is_superset(&kept), "{kept:?} -> {now:?}");
@@ -128,7 +129,7 @@ async fn capture_waits_for_kafka_releases_nothing_meanwhile_and_catches_up() {
     agent.until_ready_is(200, |_| true);
     println!(
         "proof: Kafka killed (SIGKILL) and away for {} s during {} writes over {} segments, until the node \
-         refused more ({refused}): none released, 0 missing afterwards, {} records for {} changes",
+         refused more: none released, 0 missing afterwards, {} records for {} changes",
         away.as_secs(),
         all.len(),
         now.len(),
