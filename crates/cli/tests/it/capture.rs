@@ -100,7 +100,7 @@ pub(crate) fn configure(folder: &Path, node: &Instance, kafka: &str, prefix: &st
 async fn capture_kills_of_agent_and_node_lose_nothing() {
     let _alone = serial().unwrap();
     let (kills, each) =
-        if std::env::var_os("HELENUS_PROOF").is_some() { (40, 500) } else { (5, 400) };
+        if std::env::var_os("HELENUS_PROOF").is_some() { (40, 250) } else { (5, 250) };
     let seed = SystemRandom.next_u64();
     println!("seed {seed}");
     let random = SeededRandom::new(seed);
@@ -119,25 +119,25 @@ async fn capture_kills_of_agent_and_node_lose_nothing() {
     let kafka = Registry::new().kafka().unwrap().to_string();
     let broker = configure(dir.path(), &node, &kafka, &prefix);
 
-    // Written without a pause, so that agents die in the middle of everything.
     let session = Arc::new(session);
-    let mut written = kills * each;
-    let writer = Arc::clone(&session);
-    let mut writing = tokio::task::JoinSet::new();
-    writing.spawn(async move { insert(&writer, 0..kills * each).await });
+    let mut written = 0;
     for number in 0..kills {
         let mut command = helenus(dir.path(), &["capture", "run"]);
         let mut agent = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        // Most at any moment of their work, some while they start.
+        // Most die at any moment of their work, some while they start.
         if number % 5 != 0 {
             let mut line = String::new();
             BufReader::new(agent.stdout.take().unwrap()).read_line(&mut line).unwrap();
         }
-        tokio::time::sleep(Duration::from_millis(random.below(600))).await;
+        let (writer, ids) = (Arc::clone(&session), written..written + each);
+        let mut writing = tokio::task::JoinSet::new();
+        writing.spawn(async move { insert(&writer, ids).await });
+        written += each;
+        tokio::time::sleep(Duration::from_millis(random.below(1_200))).await;
         agent.kill().unwrap();
         agent.wait().unwrap();
+        writing.join_all().await;
     }
-    writing.join_all().await;
     // The node dies while an agent reads, and comes back.
     let mut agent = start(dir.path());
     insert(&session, written..written + each).await;
