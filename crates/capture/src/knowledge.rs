@@ -142,14 +142,11 @@ impl Knowledge {
             return Vec::new();
         }
         let before = self.history.catalog();
-        let changes = match self.history.follow(mutation) {
-            Ok(changes) => changes,
+        if let Err(error) = self.history.follow(mutation) {
             // The document that is fetched on the next unknown table has the change.
-            Err(error) => {
-                tracing::warn!(%error, "a schema change in the log cannot be followed");
-                return Vec::new();
-            }
-        };
+            tracing::warn!(%error, "a schema change in the log cannot be followed");
+            return Vec::new();
+        }
         let catalog = self.history.catalog();
         if Arc::ptr_eq(&before, &catalog) {
             return Vec::new();
@@ -160,7 +157,8 @@ impl Knowledge {
                 self.captured.insert(table.id, None);
             }
         }
-        Arc::make_mut(&mut self.known).absorb(Catalog::clone(&catalog));
+        // Compared with everything that was known: the log's own history may begin after a table went.
+        let changes = Arc::make_mut(&mut self.known).absorb(Catalog::clone(&catalog));
         let times = mutation.updates.iter().filter_map(|update| update.write_times());
         let written_us = times.map(|(_, last)| last.0).max().unwrap_or_default();
         for change in &changes {
