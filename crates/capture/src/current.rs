@@ -8,6 +8,7 @@ use helenus_commitlog::{Damage, SegmentId};
 
 use crate::reader::{Next, ReadError, SegmentReader};
 use crate::segments::{Segment, index_of, list};
+use crate::tail::Place;
 
 /// A segment that is being read.
 #[derive(Debug)]
@@ -40,6 +41,11 @@ impl Current {
             durable: 0,
             complete: false,
         }
+    }
+
+    /// The marker that is read next.
+    pub(crate) const fn place(&self) -> Place {
+        Place { segment: self.segment, position: self.reader.position() }
     }
 
     /// Reads the next section as far as it may be read.

@@ -202,16 +202,29 @@ impl Tail {
         };
         let mut give_up = give_up;
         loop {
-            if self.current.is_none() && !self.next_segment(&mut batch)? {
-                return Ok(batch);
-            }
-            match self.read_section(now, &mut give_up, &mut batch)? {
-                Read::Full => return Ok(batch),
-                Read::More => {}
-                Read::Waiting => return Ok(batch),
-                Read::Finished => self.finish_segment(&mut batch),
+            match self.read_on(now, &mut give_up, &mut batch) {
+                Ok(Read::Full | Read::Waiting) => return Ok(batch),
+                Ok(Read::More) => {}
+                Ok(Read::Finished) => self.finish_segment(&mut batch),
+                // What was read before is handed out first: the segments it is from may be finished. The
+                // error comes again.
+                Err(_) if !batch.is_empty() => return Ok(batch),
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Reads on in the open segment, or in the next one.
+    fn read_on(
+        &mut self,
+        now: Timestamp,
+        give_up: &mut bool,
+        batch: &mut Batch,
+    ) -> Result<Read, TailError> {
+        if self.current.is_none() && !self.next_segment(batch)? {
+            return Ok(Read::Waiting);
+        }
+        self.read_section(now, give_up, batch)
     }
 
     /// Opens the next segment that has something to read; false if there is none.
@@ -271,8 +284,7 @@ impl Tail {
     fn finish_segment(&mut self, batch: &mut Batch) {
         let Some(current) = self.current.take() else { return };
         self.finished.insert(current.segment);
-        let position = current.reader.position();
-        batch.position = Some(Place { segment: current.segment, position });
+        batch.position = Some(current.place());
     }
 
     /// Reads on in the open section, or the next one.
@@ -284,7 +296,11 @@ impl Tail {
     ) -> Result<Read, TailError> {
         let Some(mut current) = self.current.take() else { return Ok(Read::Waiting) };
         if current.open.is_none() {
-            match current.advance(self.options.read_ahead)? {
+            let advanced = current.advance(self.options.read_ahead).inspect_err(|_| {
+                // It is opened again, and read from here.
+                self.place = Some(current.place());
+            });
+            match advanced? {
                 Advanced::Section => {}
                 Advanced::Damage(damage) => {
                     batch.undecoded.push(Undecoded { damage, bytes: Vec::new() });
@@ -357,8 +373,7 @@ impl Tail {
     /// A section has been handed out.
     fn passed(&mut self, mut current: Current, batch: &mut Batch) {
         current.open = None;
-        let position = current.reader.position();
-        batch.position = Some(Place { segment: current.segment, position });
+        batch.position = Some(current.place());
         self.current = Some(current);
     }
 

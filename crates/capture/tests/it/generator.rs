@@ -12,7 +12,7 @@ use std::sync::Arc;
 use helenus_cql::datatype::UserType;
 
 pub(crate) use statements::Workload;
-pub(crate) use values::user_type;
+pub(crate) use values::{altered_user_type, user_type};
 
 /// Types of keys and of the elements of sets.
 const SCALARS: [&str; 19] = [
@@ -37,7 +37,7 @@ const SCALARS: [&str; 19] = [
     "int",
 ];
 
-const NESTED: [&str; 12] = [
+const NESTED: [&str; 22] = [
     "duration",
     "frozen<list<int>>",
     "frozen<map<text, int>>",
@@ -49,7 +49,38 @@ const NESTED: [&str; 12] = [
     "map<decimal, text>",
     "map<timeuuid, double>",
     "addr",
+    "addr",
     "frozen<set<double>>",
+    "set<frozen<addr>>",
+    "set<frozen<list<varint>>>",
+    "map<frozen<tuple<int, text>>, frozen<addr>>",
+    "map<inet, frozen<list<timestamp>>>",
+    "list<frozen<map<text, frozen<set<int>>>>>",
+    "list<frozen<tuple<uuid, duration>>>",
+    "frozen<map<frozen<addr>, frozen<list<blob>>>>",
+    "tuple<frozen<addr>, frozen<set<date>>, frozen<tuple<boolean>>>",
+    "frozen<list<frozen<addr>>>",
+];
+
+const VECTORS: [&str; 5] = [
+    "vector<float, 3>",
+    "vector<text, 2>",
+    "vector<frozen<list<int>>, 2>",
+    "vector<vector<bigint, 2>, 2>",
+    "set<vector<int, 2>>",
+];
+
+/// Types of clustering columns behind the first.
+const LATER_KEYS: [&str; 9] = [
+    "int",
+    "text",
+    "decimal",
+    "boolean",
+    "tuple<int, text>",
+    "frozen<list<int>>",
+    "frozen<set<text>>",
+    "frozen<map<int, text>>",
+    "frozen<addr>",
 ];
 
 /// What kind of table it is.
@@ -68,9 +99,19 @@ pub(crate) struct Column {
     pub(crate) ty: CqlType,
 }
 
+impl Column {
+    /// The same column after its user type was altered.
+    fn of_altered_type(&self) -> Self {
+        let find = |_: &str| Some(altered_user_type());
+        let ty = CqlType::parse(&self.ty.to_string(), &find).expect("a type of ours");
+        Column { name: self.name.clone(), ty }
+    }
+}
+
 /// A table and what statements may do to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
+    /// As CQL spells it.
     pub(crate) name: String,
     pub(crate) shape: Shape,
     /// Every statement names its time, from a few.
@@ -98,7 +139,7 @@ impl Table {
     /// first among the clustering columns.
     pub(crate) fn random(number: usize, vectors: bool, random: &SeededRandom) -> Self {
         let mut table = Table {
-            name: format!("t{number}"),
+            name: if number % 5 == 1 { format!("\"T{number}\"") } else { format!("t{number}") },
             shape: Shape::Ordinary,
             timed: random.below(2) == 0,
             partition: vec![column("p", "int")],
@@ -144,7 +185,9 @@ impl Table {
 
     fn fill(&mut self, number: usize, vectors: bool, random: &SeededRandom) {
         if random.below(3) == 0 {
-            self.partition.push(column("\"Q\"", pick(random, &["text", "uuid", "varint"])));
+            let others = ["frozen<list<text>>", "tuple<int, text>", "frozen<set<int>>"];
+            let from: &[&str] = if random.below(4) == 0 { &others } else { &SCALARS };
+            self.partition.push(column("\"Q\"", pick(random, from)));
         }
         let first = SCALARS[number % SCALARS.len()];
         // Every type comes first among the clustering columns; some tables have none.
@@ -152,17 +195,14 @@ impl Table {
         for index in 0..clustering {
             let ty = match index {
                 0 => first,
-                _ => pick(
-                    random,
-                    &["int", "text", "decimal", "tuple<int, text>", "frozen<list<int>>"],
-                ),
+                _ => pick(random, &LATER_KEYS),
             };
             self.clustering.push((column(&format!("c{index}"), ty), random.below(2) == 0));
         }
         let regular = |name: &str, random: &SeededRandom| match random.below(5) {
             0 | 1 => column(name, pick(random, &SCALARS)),
             2 => column(name, &format!("set<{}>", pick(random, &SCALARS))),
-            3 if vectors => column(name, pick(random, &["vector<float, 3>", "vector<text, 2>"])),
+            3 if vectors => column(name, pick(random, &VECTORS)),
             _ => column(name, pick(random, &NESTED)),
         };
         // And every type is the element of a set.
@@ -176,8 +216,27 @@ impl Table {
             self.statics.push(regular("\"S1\"", random));
         }
         if random.below(2) == 0 {
-            self.fickle =
-                Some(column("x", pick(random, &["int", "text", "list<int>", "set<text>"])));
+            let types =
+                ["int", "text", "list<int>", "set<text>", "map<int, text>", "tuple<int, text>"];
+            self.fickle = Some(column("x", pick(random, &types)));
+        }
+    }
+
+    /// The name as a schema has it.
+    pub(crate) fn bare_name(&self) -> &str {
+        self.name.trim_matches('"')
+    }
+
+    /// The same table after the user type was altered.
+    pub(crate) fn of_altered_type(&self) -> Self {
+        let all = |columns: &[Column]| columns.iter().map(Column::of_altered_type).collect();
+        Table {
+            partition: all(&self.partition),
+            clustering: self.clustering.iter().map(|(c, d)| (c.of_altered_type(), *d)).collect(),
+            statics: all(&self.statics),
+            regulars: all(&self.regulars),
+            fickle: self.fickle.as_ref().map(Column::of_altered_type),
+            ..self.clone()
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use helenus_broker::contract::{Broker, Offset, Position};
 use helenus_broker::embedded::EmbeddedBroker;
 use helenus_capture::agent::{Agent, AgentError, Pulse, SchemaSource};
-use helenus_capture::commitlog::SegmentId;
+use helenus_capture::commitlog::{Header, SegmentId};
 use helenus_capture::cql::schema::Catalog;
 use helenus_capture::offline::Truncation;
 use helenus_capture::options::Options;
@@ -221,6 +221,38 @@ async fn a_segment_that_is_removed_under_the_agent_is_read_to_its_end() {
     }
     folders.begin(LATER).complete();
     agent.catch_up().await.unwrap();
+    let mut both = [expected_of(PLAIN), expected_of(LATER)].concat();
+    both.sort();
+    assert_eq!(ids(&published(&broker).await), both);
+}
+
+#[tokio::test]
+async fn what_was_read_before_a_segment_that_cannot_be_is_published_before_it_is_given_back() {
+    let folders = Folders::new();
+    let (broker, _engine) = broker(&folders).await;
+    let agent = start(options(&folders), &broker).await;
+    folders.begin(PLAIN).complete();
+    // A folder can be opened and not read, like a file on a disk that fails.
+    let later = format!("CommitLog-7-{}", Header::parse(LATER).unwrap().id);
+    let broken = folders.cdc_raw().join(format!("{later}.log"));
+    fs::create_dir(&broken).unwrap();
+    fs::write(folders.cdc_raw().join(format!("{later}_cdc.idx")), "512\nCOMPLETED").unwrap();
+    let mut told = agent.watch();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let running = tokio::spawn(agent.run(stop.clone()));
+    while folders.raw_files().len() > 2 {
+        told.changed().await.unwrap();
+    }
+    assert_eq!(ids(&published(&broker).await), expected_of(PLAIN));
+    assert!(told.borrow().as_ref().unwrap().waiting_for.is_some(), "and what is wrong is told");
+    // The disk is mended.
+    fs::remove_dir(&broken).unwrap();
+    folders.begin(LATER).complete();
+    while !folders.raw_files().is_empty() {
+        told.changed().await.unwrap();
+    }
+    stop.cancel();
+    running.await.unwrap().unwrap();
     let mut both = [expected_of(PLAIN), expected_of(LATER)].concat();
     both.sort();
     assert_eq!(ids(&published(&broker).await), both);

@@ -1,7 +1,7 @@
 //! Where a node's answer depends on its flushes and compactions, of which a log says nothing: how a
 //! clustering value is spelled that has several spellings (1.0 and 1.00 name one row), how an element
-//! of a set that was written twice at one time, and whether an expired cell still loses to the one it
-//! lost to.
+//! of a set that was written twice at one time, whether an expired cell still loses to the one it
+//! lost to, and whether a counter that was deleted counts again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Spec};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
+use scylla::value::Counter;
 
 const INSERTS: [&str; 3] = ["1.0", "1.00", "1"];
 
@@ -37,12 +38,14 @@ async fn flushes_and_compactions_decide_what_a_node_shows() {
         "CREATE TABLE ks.t (p int, c decimal, v int, PRIMARY KEY (p, c)) WITH cdc = true",
         "CREATE TABLE ks.sets (p int PRIMARY KEY, s set<decimal>) WITH cdc = true",
         "CREATE TABLE ks.ties (p int PRIMARY KEY, v int) WITH cdc = true",
+        "CREATE TABLE ks.counters (p int, c int, n counter, PRIMARY KEY (p, c)) WITH cdc = true",
     ] {
         session.query_unpaged(statement, ()).await.unwrap();
     }
     equal_decimals_are_one_row(&node, &session).await;
     equal_decimals_are_one_element(&node, &session).await;
     what_expired_wins_ties_once_it_is_compacted(&node, &session).await;
+    deleted_counters_count_again_once_they_are_flushed(&node, &session).await;
 }
 
 async fn equal_decimals_are_one_row(node: &Instance, session: &Session) {
@@ -129,4 +132,26 @@ async fn what_expired_wins_ties_once_it_is_compacted(node: &Instance, session: &
     node.nodetool(&["compact", "ks", "ties"]).unwrap();
     write(1, 2, 1_000_000).await;
     assert_eq!((value(0).await, value(1).await), (Some(2), None));
+}
+
+/// What is counted after a counter was deleted is swallowed by its tombstone, also when a deletion of the
+/// partition covers that: unless the two have been in different places.
+async fn deleted_counters_count_again_once_they_are_flushed(node: &Instance, session: &Session) {
+    for (partition, flushes) in [(0, false), (1, true)] {
+        let run = async |what: &str| {
+            let statement = what.replace('?', &partition.to_string());
+            session.query_unpaged(statement, ()).await.unwrap();
+        };
+        run("UPDATE ks.counters SET n = n + 1 WHERE p = ? AND c = 0").await;
+        run("DELETE n FROM ks.counters WHERE p = ? AND c = 0").await;
+        if flushes {
+            node.nodetool(&["flush"]).unwrap();
+        }
+        run("DELETE FROM ks.counters WHERE p = ?").await;
+        run("UPDATE ks.counters SET n = n + 2 WHERE p = ? AND c = 0").await;
+        let query = format!("SELECT n FROM ks.counters WHERE p = {partition}");
+        let rows = session.query_unpaged(query, ()).await.unwrap().into_rows_result().unwrap();
+        let counted = rows.maybe_first_row::<(Option<Counter>,)>().unwrap();
+        assert_eq!(counted.is_some_and(|(count,)| count.is_some()), flushes);
+    }
 }

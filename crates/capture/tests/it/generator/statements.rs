@@ -32,6 +32,14 @@ impl Workload {
         Workload { partner: Some(Box::new(workload)), ..self }
     }
 
+    /// Goes on with the user type altered.
+    pub(crate) fn alter_type(&mut self) {
+        self.table = self.table.of_altered_type();
+        if let Some(partner) = &mut self.partner {
+            partner.alter_type();
+        }
+    }
+
     /// The next statement.
     pub(crate) fn next(&mut self) -> String {
         if let Some(change) = self.alter() {
@@ -47,7 +55,7 @@ impl Workload {
                 1 => self.uncount(),
                 _ => self.count(),
             },
-            Shape::Compact => self.single(false),
+            Shape::Compact => self.single(self.below(2) == 0),
             Shape::Ordinary => match self.random.below(12) {
                 0 => self.batch(),
                 1 if !self.table.timed => self.conditional(),
@@ -109,7 +117,7 @@ impl Workload {
         let only_statics = !self.table.statics.is_empty() && self.below(8) == 0;
         if !only_statics {
             for (column, _) in &self.table.clustering {
-                put(column, value(&column.ty, &self.random));
+                put(column, self.clustering_value(column));
             }
             for column in self.regulars() {
                 if !rich || self.below(3) > 0 {
@@ -153,6 +161,10 @@ impl Workload {
             (CqlType::List(_), 0) => format!("{name} = {name} + {}", value_of(&column.ty)),
             (CqlType::List(_), 1) => format!("{name} = {} + {name}", value_of(&column.ty)),
             (CqlType::List(_), 2) => format!("{name} = {name} - {}", value_of(&column.ty)),
+            // Refused where the list is shorter.
+            (CqlType::List(element), 3) => {
+                format!("{name}[{}] = {}", self.below(2), value_of(element))
+            }
             (CqlType::Set(_), 0 | 1) => format!("{name} = {name} + {}", value_of(&column.ty)),
             (CqlType::Set(_), 2) => format!("{name} = {name} - {}", value_of(&column.ty)),
             (CqlType::Map(key, mapped), 0 | 1) => {
@@ -171,9 +183,10 @@ impl Workload {
         let index = usize::try_from(self.below(regulars.len() as u64)).expect("an index");
         let column = regulars[index];
         let what = match (&column.ty, self.below(2)) {
-            (CqlType::Map(key, _), 0) => {
+            (CqlType::Map(key, _) | CqlType::Set(key), 0) => {
                 format!("{}[{}]", column.name, value(key, &self.random))
             }
+            (CqlType::List(_), 0) => format!("{}[0]", column.name),
             (CqlType::User(_), 0) => format!("{}.street", column.name),
             _ => column.name.clone(),
         };
@@ -188,19 +201,35 @@ impl Workload {
         format!("DELETE {names} FROM {}{} WHERE {}", self.name(), self.at(), self.partition())
     }
 
-    /// A range of the first clustering column, or the rows of one of its values.
+    /// Rows between two values of a clustering column, with those before it fixed or compared too; or
+    /// the rows of several values.
     fn delete_range(&self) -> String {
-        let (first, _) = &self.table.clustering[0];
-        let (name, bound) = (&first.name, || value(&first.ty, &self.random));
-        let range = match self.below(5) {
+        let keys = &self.table.clustering;
+        let depth = usize::try_from(self.below(keys.len().min(3) as u64)).expect("an index");
+        let (before, name) = (&keys[..depth], &keys[depth].0.name);
+        let bound = || self.clustering_value(&keys[depth].0);
+        let mut place = self.partition();
+        for (column, _) in before {
+            place += &format!(" AND {} = {}", column.name, self.clustering_value(column));
+        }
+        let range = match self.below(7) {
             0 => format!("{name} = {}", bound()),
             1 => format!("{name} > {}", bound()),
             2 => format!("{name} <= {}", bound()),
             3 => format!("{name} >= {} AND {name} < {}", bound(), bound()),
-            _ => format!("{name} > {} AND {name} <= {}", bound(), bound()),
+            4 => format!("{name} > {} AND {name} <= {}", bound(), bound()),
+            5 => format!("{name} IN ({}, {})", bound(), bound()),
+            _ => {
+                place = self.partition();
+                let keys = &keys[..=depth];
+                let names: Vec<&str> = keys.iter().map(|(column, _)| &*column.name).collect();
+                let values = keys.iter().map(|(column, _)| self.clustering_value(column));
+                let values = values.collect::<Vec<_>>().join(", ");
+                let sign = [">", "<="][usize::from(self.below(2) == 0)];
+                format!("({}) {sign} ({values})", names.join(", "))
+            }
         };
-        let place = format!("{} AND {range}", self.partition());
-        format!("DELETE FROM {}{} WHERE {place}", self.name(), self.at())
+        format!("DELETE FROM {}{} WHERE {place} AND {range}", self.name(), self.at())
     }
 
     fn batch(&self) -> String {
@@ -279,6 +308,14 @@ impl Workload {
         }
     }
 
+    /// The value of a clustering column. A node fails over `{}` there, which it takes for a set.
+    fn clustering_value(&self, column: &Column) -> String {
+        let is_map =
+            matches!(&column.ty, CqlType::Frozen(inner) if matches!(**inner, CqlType::Map(..)));
+        let values = std::iter::repeat_with(|| value(&column.ty, &self.random));
+        values.skip_while(|text| is_map && text == "{}").next().expect("values without end")
+    }
+
     fn partition(&self) -> String {
         let parts = self.table.partition.iter();
         let parts = parts.map(|column| format!("{} = {}", column.name, self.key_value(column)));
@@ -287,9 +324,8 @@ impl Workload {
 
     fn row(&self) -> String {
         let clustering = self.table.clustering.iter();
-        let clustering = clustering.map(|(column, _)| {
-            format!(" AND {} = {}", column.name, value(&column.ty, &self.random))
-        });
+        let clustering = clustering
+            .map(|(column, _)| format!(" AND {} = {}", column.name, self.clustering_value(column)));
         self.partition() + &clustering.collect::<String>()
     }
 
@@ -304,9 +340,10 @@ impl Workload {
 
     /// Time and TTL of a write.
     fn using(&self) -> String {
-        let ttl = match self.below(10) {
+        let ttl = match self.below(12) {
             0 => Some("TTL 1"),
             1 => Some("TTL 1000000"),
+            2 => Some("TTL 2000000"),
             _ => None,
         };
         match (self.table.timed, ttl) {

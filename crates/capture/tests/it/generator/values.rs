@@ -5,17 +5,44 @@ use std::sync::Arc;
 use helenus_cql::datatype::{CqlType, UserType};
 use helenus_model::{Random, SeededRandom};
 
+use super::pick;
+
 /// `addr`, as the runs create it.
 pub(crate) fn user_type() -> Arc<UserType> {
     let list = CqlType::Frozen(Arc::new(CqlType::List(Arc::new(CqlType::Text))));
-    Arc::new(UserType {
-        keyspace: "ks".into(),
-        name: "addr".into(),
-        fields: vec![
-            ("street".into(), CqlType::Text),
-            ("No".into(), CqlType::Int),
-            ("tags".into(), list),
-        ],
+    addr(vec![("street", CqlType::Text), ("No", CqlType::Int), ("tags", list)])
+}
+
+/// `addr`, as the runs alter it on their way: a field with another name and one more.
+pub(crate) fn altered_user_type() -> Arc<UserType> {
+    let list = CqlType::Frozen(Arc::new(CqlType::List(Arc::new(CqlType::Text))));
+    addr(vec![
+        ("street", CqlType::Text),
+        ("No", CqlType::Int),
+        ("Étiquettes", list),
+        ("land", CqlType::Ascii),
+    ])
+}
+
+fn addr(fields: Vec<(&str, CqlType)>) -> Arc<UserType> {
+    let fields = fields.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
+    Arc::new(UserType { keyspace: "ks".into(), name: "addr".into(), fields })
+}
+
+/// Zero bytes, where a type takes them; `SELECT JSON` fails over those of a boolean.
+fn empty(ty: &CqlType) -> Option<&'static str> {
+    Some(match ty {
+        CqlType::BigInt => "blobAsBigint(0x)",
+        CqlType::Decimal => "blobAsDecimal(0x)",
+        CqlType::Double => "blobAsDouble(0x)",
+        CqlType::Float => "blobAsFloat(0x)",
+        CqlType::Inet => "blobAsInet(0x)",
+        CqlType::Int => "blobAsInt(0x)",
+        CqlType::Timestamp => "blobAsTimestamp(0x)",
+        CqlType::TimeUuid => "blobAsTimeuuid(0x)",
+        CqlType::Uuid => "blobAsUuid(0x)",
+        CqlType::VarInt => "blobAsVarint(0x)",
+        _ => return None,
     })
 }
 
@@ -64,11 +91,13 @@ pub(crate) fn value(ty: &CqlType, random: &SeededRandom) -> String {
         CqlType::List(element) => format!("[{}]", several(element, random.below(3))),
         CqlType::Set(element) => format!("{{{}}}", several(element, random.below(3))),
         CqlType::Vector(element, dimension) => {
-            // Neither NaN nor anything without end may be in a vector.
-            match &**element {
-                CqlType::Float => "[0.5, -1.0, 2.25]".to_owned(),
-                element => format!("[{}]", several(element, u64::from(*dimension))),
-            }
+            // Neither NaN nor anything without end may be in a vector, nor zero bytes for a number.
+            let elements = (0..*dimension).map(|_| match &**element {
+                CqlType::Float => pick(random, &["0.5", "-1.0", "2.25"]).to_owned(),
+                CqlType::Int | CqlType::BigInt => pick(random, pool(element)).to_owned(),
+                element => value(element, random),
+            });
+            format!("[{}]", elements.collect::<Vec<_>>().join(", "))
         }
         CqlType::Map(key, mapped) => {
             let entries = (0..random.below(3))
@@ -76,17 +105,25 @@ pub(crate) fn value(ty: &CqlType, random: &SeededRandom) -> String {
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
         CqlType::Tuple(parts) => {
-            let parts: Vec<String> = parts.iter().map(|part| value(part, random)).collect();
+            let parts: Vec<String> = parts.iter().map(|part| value_or_null(part, random)).collect();
             format!("({})", parts.join(", "))
         }
-        CqlType::User(_) => format!(
-            "{{street: {}, \"No\": {}}}",
-            value(&CqlType::Text, random),
-            value(&CqlType::Int, random)
-        ),
-        scalar => {
-            let pool = pool(scalar);
-            pool[usize::try_from(random.below(pool.len() as u64)).expect("an index")].to_owned()
+        CqlType::User(user) => {
+            // One without any field is taken for a set.
+            let fields = user.fields.iter().enumerate();
+            let fields = fields.filter(|(index, _)| *index == 0 || random.below(4) > 0);
+            let fields =
+                fields.map(|(_, (name, ty))| format!("\"{name}\": {}", value_or_null(ty, random)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
+        scalar => match empty(scalar) {
+            Some(empty) if random.below(12) == 0 => empty.to_owned(),
+            _ => pick(random, pool(scalar)).to_owned(),
+        },
     }
+}
+
+/// A part of a tuple or a field of a user type: it may be missing.
+fn value_or_null(ty: &CqlType, random: &SeededRandom) -> String {
+    if random.below(6) == 0 { "null".to_owned() } else { value(ty, random) }
 }
