@@ -295,35 +295,46 @@ impl Tail {
         batch: &mut Batch,
     ) -> Result<Read, TailError> {
         let Some(mut current) = self.current.take() else { return Ok(Read::Waiting) };
-        if current.open.is_none() {
-            let advanced = current.advance(self.options.read_ahead).inspect_err(|_| {
-                // It is opened again, and read from here.
-                self.place = Some(current.place());
-            });
-            match advanced? {
-                Advanced::Section => {}
-                Advanced::Damage(damage) => {
-                    batch.undecoded.push(Undecoded { damage, bytes: Vec::new() });
-                    self.passed(current, batch);
-                    return Ok(Read::More);
-                }
-                Advanced::Waiting => {
-                    self.current = Some(current);
-                    return Ok(Read::Waiting);
-                }
-                Advanced::Finished(damage) => {
-                    let damage = damage.map(|damage| Undecoded { damage, bytes: Vec::new() });
-                    batch.undecoded.extend(damage);
-                    self.current = Some(current);
-                    return Ok(Read::Finished);
-                }
-            }
+        if current.open.is_some() {
+            return Ok(self.hand_out(current, now, give_up, batch));
         }
+        let advanced = current.advance(self.options.read_ahead).inspect_err(|_| {
+            // It is opened again, and read from here.
+            self.place = Some(current.place());
+        });
+        Ok(match advanced? {
+            Advanced::Section => self.hand_out(current, now, give_up, batch),
+            Advanced::Damage(damage) => {
+                batch.undecoded.push(Undecoded { damage, bytes: Vec::new() });
+                self.passed(current, batch);
+                Read::More
+            }
+            Advanced::Waiting => {
+                self.current = Some(current);
+                Read::Waiting
+            }
+            Advanced::Finished(damage) => {
+                let damage = damage.map(|damage| Undecoded { damage, bytes: Vec::new() });
+                batch.undecoded.extend(damage);
+                self.current = Some(current);
+                Read::Finished
+            }
+        })
+    }
+
+    /// Hands out the records of the open section, until the batch is full.
+    fn hand_out(
+        &mut self,
+        mut current: Current,
+        now: Timestamp,
+        give_up: &mut bool,
+        batch: &mut Batch,
+    ) -> Read {
         let offset = current.open.unwrap_or(0);
         let Some(section) = current.reader.current_section() else {
             current.open = None;
             self.current = Some(current);
-            return Ok(Read::More);
+            return Read::More;
         };
         let mut records = section.records().starting_at(offset);
         let mut at = offset;
@@ -364,10 +375,10 @@ impl Tail {
         if full {
             current.open = Some(at);
             self.current = Some(current);
-            return Ok(Read::Full);
+            return Read::Full;
         }
         self.passed(current, batch);
-        Ok(Read::More)
+        Read::More
     }
 
     /// A section has been handed out.

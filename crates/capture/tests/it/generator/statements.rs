@@ -312,8 +312,8 @@ impl Workload {
     fn clustering_value(&self, column: &Column) -> String {
         let is_map =
             matches!(&column.ty, CqlType::Frozen(inner) if matches!(**inner, CqlType::Map(..)));
-        let values = std::iter::repeat_with(|| value(&column.ty, &self.random));
-        values.skip_while(|text| is_map && text == "{}").next().expect("values without end")
+        let mut values = std::iter::repeat_with(|| value(&column.ty, &self.random));
+        values.find(|text| !is_map || text != "{}").expect("values without end")
     }
 
     fn partition(&self) -> String {
