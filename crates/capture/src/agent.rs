@@ -5,6 +5,7 @@
 //! publishes the last batch again at worst, under the same event ids. While the broker is away the
 //! batch waits and nothing is released.
 
+mod account;
 mod error;
 mod source;
 mod status;
@@ -26,20 +27,16 @@ use crate::outlet::Outlet;
 use crate::release::release;
 use crate::schema::History;
 use crate::segments::{ListError, list};
-use crate::space::{Space, Watch, folder_bytes};
 use crate::state::State;
-use crate::tail::{Batch, Place, Tail, TailError};
+use crate::tail::{Batch, Tail, TailError};
 
+use account::Account;
 pub use error::AgentError;
 pub use source::{Pulse, SchemaSource};
 pub use status::Status;
-use status::unread;
 
 /// The longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How often the status is written.
-const STATUS_EVERY: Duration = Duration::from_secs(1);
-
 /// How often the node is asked what has changed; more often while segments wait to be released.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const CHECK_FINISHED_EVERY: Duration = Duration::from_millis(200);
@@ -55,16 +52,10 @@ pub struct Agent<B, S> {
     clock: Arc<dyn Clock>,
     state: State,
     tail: Option<Tail>,
-    watch: Watch,
-    published: u64,
-    waiting_for: Option<String>,
-    node_away: Option<String>,
-    place: Option<Place>,
+    account: Account,
     /// The version of the schema that the tail goes by.
     schema_version: Option<String>,
     checked_at: Option<Duration>,
-    shown_at: Option<Duration>,
-    shown: watch::Sender<Option<Status>>,
     _lock: File,
 }
 
@@ -95,29 +86,24 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let (mut tail, goes_back) = Tail::new(Arc::clone(&options), history, resume, at_us, now)?;
         adopt(&mut state, &mut tail, goes_back)?;
         state.remember(&document, at_us)?;
+        let place = place.filter(|_| !goes_back);
         Ok(Self {
             outlet: Outlet::new(broker, Arc::clone(&options)),
+            account: Account::new(Arc::clone(&options), Arc::clone(&clock), limit, place),
             options,
             source,
             clock,
             state,
             tail: Some(tail),
-            watch: Watch::new(limit),
-            published: 0,
-            waiting_for: None,
-            node_away: None,
-            place: place.filter(|_| !goes_back),
             schema_version,
             checked_at: None,
-            shown_at: None,
-            shown: watch::Sender::default(),
             _lock: lock,
         })
     }
 
     /// What the agent tells of itself, from now on; nothing before its first look.
     pub fn watch(&self) -> watch::Receiver<Option<Status>> {
-        self.shown.subscribe()
+        self.account.shown.subscribe()
     }
 
     /// Works until it is told to stop.
@@ -153,19 +139,19 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
 
     /// Publishes what there is to be read now; returns how many events that was.
     pub async fn catch_up(&mut self) -> Result<u64, AgentError> {
-        let before = self.published;
+        let before = self.account.published;
         let never = CancellationToken::new();
         let mut give_up = false;
         loop {
             match self.step(give_up, &never).await? {
                 Step::Worked => give_up = false,
                 Step::Renewed => give_up = true,
-                Step::Idle if self.has_finished() && self.node_away.is_none() => {
+                Step::Idle if self.has_finished() && self.account.node_away.is_none() => {
                     self.check().await?;
                 }
                 Step::Idle | Step::Failed => {
                     self.show(true);
-                    return Ok(self.published - before);
+                    return Ok(self.account.published - before);
                 }
             }
         }
@@ -179,7 +165,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             Ok(batch) => batch,
             Err(error) => return Ok(self.failed(&error)),
         };
-        self.waiting_for = None;
+        self.account.waiting_for = None;
         if batch.is_empty() {
             return Ok(Step::Idle);
         }
@@ -199,8 +185,8 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             self.state.announced(at_us, tail.knowledge().truncations());
         }
         if batch.position.is_some() {
-            self.place = batch.position;
-            self.state.go_on_at(self.place);
+            self.account.place = batch.position;
+            self.state.go_on_at(self.account.place);
         }
         if batch.position.is_some() || batch.announces_us.is_some() {
             self.state.save()?;
@@ -231,12 +217,13 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let mut failures = 0;
         while !records.is_empty() {
             let attempt = self.outlet.publish(&records);
+            let attempt = self.account.while_publishing(&self.state, attempt);
             let Some(outcome) = stop.run_until_cancelled(attempt).await else { return Ok(false) };
             let error = match outcome {
                 Ok(()) => {
-                    self.published += records.len() as u64;
+                    self.account.published += records.len() as u64;
                     metrics::count(metrics::PUBLISHED, records.len());
-                    self.waiting_for = None;
+                    self.account.waiting_for = None;
                     return Ok(true);
                 }
                 Err(error) => error,
@@ -292,10 +279,9 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
     }
 
     fn is_check_due(&self) -> bool {
-        let is_finished = self.has_finished() && self.node_away.is_none();
+        let is_finished = self.has_finished() && self.account.node_away.is_none();
         let every = if is_finished { CHECK_FINISHED_EVERY } else { CHECK_EVERY };
-        let elapsed = self.clock.elapsed();
-        self.checked_at.is_none_or(|at| elapsed.saturating_sub(at) >= every)
+        account::is_due(self.checked_at, every, self.clock.elapsed())
     }
 
     /// Asks the node what has changed. Segments are done with only after that: a table whose capture was
@@ -306,11 +292,11 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let pulse = match asked {
             Ok(Ok(pulse)) => pulse,
             Ok(Err(error)) => {
-                self.node_is_away(chain(&error));
+                self.account.node_is_away(chain(&error));
                 return Ok(());
             }
             Err(_) => {
-                self.node_is_away(format!("no answer in {CHECK_PATIENCE:?}"));
+                self.account.node_is_away(format!("no answer in {CHECK_PATIENCE:?}"));
                 return Ok(());
             }
         };
@@ -323,7 +309,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             }
             self.schema_version = pulse.schema_version;
         }
-        self.node_away = None;
+        self.account.node_away = None;
         let now = self.clock.now();
         let Some(tail) = &mut self.tail else { return Ok(()) };
         tail.look_at(pulse.truncations, now);
@@ -335,19 +321,12 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         self.state.save()?;
         match release(&self.options.cdc_raw, &self.state) {
             Ok(released) => {
-                self.watch.released(released.bytes);
+                self.account.space.released(released.bytes);
                 metrics::count(metrics::RELEASED, released.segments);
             }
             Err(error) => tracing::warn!(%error, "nothing is released"),
         }
         Ok(())
-    }
-
-    fn node_is_away(&mut self, told: String) {
-        if self.node_away.is_none() {
-            tracing::warn!(error = told, "the node does not answer; segments are read and kept");
-        }
-        self.node_away = Some(told);
     }
 
     /// Fetches the schema again.
@@ -366,59 +345,20 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
                 return Ok(Step::Failed);
             }
         };
-        self.place = self.place.filter(|_| !goes_back);
+        self.account.place = self.account.place.filter(|_| !goes_back);
         adopt(&mut self.state, tail, goes_back)?;
         self.state.remember(&document, at_us)?;
         Ok(Step::Renewed)
     }
 
     fn failed(&mut self, error: &dyn std::error::Error) -> Step {
-        let told = chain(error);
-        if self.waiting_for.as_ref() != Some(&told) {
-            tracing::warn!(error = told, "waiting");
-        }
-        self.waiting_for = Some(told);
+        self.account.waits_for(chain(error));
         Step::Failed
     }
 
     /// Tells of itself, now and then or at once.
     fn show(&mut self, at_once: bool) {
-        let elapsed = self.clock.elapsed();
-        let is_due = self.shown_at.is_none_or(|at| elapsed.saturating_sub(at) >= STATUS_EVERY);
-        if !is_due && !at_once {
-            return;
-        }
-        self.shown_at = Some(elapsed);
-        let segments = list(&self.options.cdc_raw).unwrap_or_default();
-        let used = folder_bytes(&self.options.cdc_raw).unwrap_or_default();
-        let sizes = segments.iter().filter_map(|segment| std::fs::metadata(&segment.log).ok());
-        let largest = sizes.map(|file| file.len()).max().unwrap_or_default();
-        let Space { used_bytes, limit_bytes, seconds_left } =
-            self.watch.look(elapsed, used, largest);
-        if let Some(left) = seconds_left.filter(|left| *left < 600) {
-            tracing::warn!(seconds_left = left, "cdc_raw fills up; the node will refuse writes");
-        }
-        let status = Status {
-            node: self.options.node.to_string(),
-            updated_at: self.clock.now(),
-            segment: self.place.map(|place| place.segment.0),
-            offset: self.place.map(|place| place.position.logical),
-            segments: segments.len(),
-            published: self.published,
-            quarantined: self.state.quarantined().unwrap_or_default(),
-            unread_bytes: unread(&segments, self.place, self.state.done()),
-            used_bytes,
-            limit_bytes,
-            seconds_left,
-            waiting_for: self.waiting_for.clone(),
-            node_away: self.node_away.clone(),
-        };
-        metrics::status(&status);
-        // Nothing depends on it: an agent does not end because nobody can be told of it.
-        if let Err(error) = self.state.show(&status) {
-            tracing::warn!(error = chain(&error), "the status cannot be written");
-        }
-        self.shown.send_replace(Some(status));
+        self.account.show(&self.state, at_once);
     }
 }
 
