@@ -10,6 +10,7 @@ mod error;
 mod source;
 mod status;
 
+use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use helenus_model::{Clock, Failure, Kind};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::checks::check;
+use crate::checks::{check, check_masks};
 use crate::knowledge::Taken;
 use crate::metrics;
 use crate::options::Options;
@@ -74,7 +75,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let document = source.fetch().await.map_err(AgentError::Schema)?;
         let history =
             History::new(&document).map_err(|error| AgentError::Document(Box::new(error)))?;
-        check(&options, &history.catalog())?;
+        check(&options, &history.catalog(), resume.documents.iter().map(|seen| &seen.catalog))?;
         let limit = match source.total_space().await {
             Some(limit) => Some(limit),
             None => options.total_space,
@@ -161,12 +162,20 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         if self.is_check_due() {
             self.check().await?;
         }
-        let batch = match self.read(give_up).await? {
+        let (mut tail, read) = self.read(give_up).await?;
+        let batch = match read {
             Ok(batch) => batch,
-            Err(error) => return Ok(self.failed(&error)),
+            Err(TailError::Unmasked { column }) => {
+                return Err(AgentError::UnknownColumn { column });
+            }
+            Err(error) => {
+                self.tail = Some(tail);
+                return Ok(self.failed(&error));
+            }
         };
         self.account.waiting_for = None;
         if batch.is_empty() {
+            self.tail = Some(tail);
             return Ok(Step::Idle);
         }
         let needs_schema = batch.needs_schema;
@@ -181,31 +190,36 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         for (segment, _) in &batch.refused {
             self.state.keep(*segment);
         }
-        if let (Some(at_us), Some(tail)) = (batch.announces_us, &mut self.tail) {
+        if let Some(at_us) = batch.announces_us {
             self.state.announced(at_us, tail.knowledge().truncations());
         }
         if batch.position.is_some() {
             self.account.place = batch.position;
             self.state.go_on_at(self.account.place);
         }
-        if batch.position.is_some() || batch.announces_us.is_some() {
+        let is_ending = self.state.ending(tail.knowledge().ending());
+        if batch.position.is_some() || batch.announces_us.is_some() || is_ending {
             self.state.save()?;
         }
+        // Not before: the tail has left the segments of the batch behind, and whoever is dropped while it
+        // publishes must not go on from there.
+        self.tail = Some(tail);
         self.show(false);
         if needs_schema { self.renew().await } else { Ok(Step::Worked) }
     }
 
-    /// Reads the next batch beside the runtime.
-    async fn read(&mut self, give_up: bool) -> Result<Result<Batch, TailError>, AgentError> {
+    /// Reads the next batch beside the runtime, with the tail behind it.
+    async fn read(
+        &mut self,
+        give_up: bool,
+    ) -> Result<(Tail, Result<Batch, TailError>), AgentError> {
         let mut tail = self.tail.take().ok_or(AgentError::Reader)?;
         let now = self.clock.now();
         let read = tokio::task::spawn_blocking(move || {
             let batch = tail.next_batch(now, give_up);
             (tail, batch)
         });
-        let (tail, batch) = read.await.map_err(|_| AgentError::Reader)?;
-        self.tail = Some(tail);
-        Ok(batch)
+        read.await.map_err(|_| AgentError::Reader)
     }
 
     /// Publishes until it is acknowledged; false if the agent was told to stop before.
@@ -249,29 +263,26 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         &self,
         records: Vec<NewRecord>,
     ) -> Result<Vec<NewRecord>, AgentError> {
-        let Ok(refusals) = self.outlet.broker.refusals(&records).await else { return Ok(records) };
-        let refused: Vec<_> = refusals
+        let refusals = self.outlet.broker.refusals(&records).await.unwrap_or_default();
+        let too_large = refusals
             .iter()
             .filter(|refusal| matches!(refusal.error, broker::Error::TooLarge { .. }))
-            .collect();
-        for refusal in &refused {
-            if let Some(record) = records.get(refusal.index) {
-                let id = record.headers.iter().find(|(name, _)| name == "event_id");
-                let id = id.map_or_else(String::new, |(_, id)| String::from_utf8_lossy(id).into());
-                let reason = refusal.error.to_string();
-                tracing::error!(
-                    topic = &*record.topic,
-                    event_id = id,
-                    reason,
-                    "refused, quarantined"
-                );
-                self.state.quarantine_refused(&id, &record.payload, &reason)?;
-                metrics::count(metrics::QUARANTINED, 1);
-            }
+            .map(|refusal| (refusal.index, refusal.error.to_string()));
+        let too_large: HashMap<usize, String> = too_large.collect();
+        let mut taken = Vec::with_capacity(records.len());
+        for (index, record) in records.into_iter().enumerate() {
+            let reason = too_large.get(&index).or_else(|| self.outlet.refuses(&record.topic));
+            let Some(reason) = reason else {
+                taken.push(record);
+                continue;
+            };
+            let id = record.headers.iter().find(|(name, _)| name == "event_id");
+            let id = id.map_or_else(String::new, |(_, id)| String::from_utf8_lossy(id).into());
+            tracing::error!(topic = &*record.topic, event_id = id, reason, "refused, quarantined");
+            self.state.quarantine_refused(&id, &record.payload, reason)?;
+            metrics::count(metrics::QUARANTINED, 1);
         }
-        let is_taken = |index: &usize| !refused.iter().any(|refusal| refusal.index == *index);
-        let taken = records.into_iter().enumerate().filter(|(index, _)| is_taken(index));
-        Ok(taken.map(|(_, record)| record).collect())
+        Ok(taken)
     }
 
     fn has_finished(&self) -> bool {
@@ -345,6 +356,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
                 return Ok(Step::Failed);
             }
         };
+        check_masks(&self.options, &tail.knowledge().catalog())?;
         self.account.place = self.account.place.filter(|_| !goes_back);
         adopt(&mut self.state, tail, goes_back)?;
         self.state.remember(&document, at_us)?;

@@ -2,7 +2,7 @@
 
 use helenus_cql::change::schema_version;
 use helenus_cql::schema::{Catalog, Change, Lookup, Table, TableId};
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::offline::Truncation;
@@ -11,7 +11,7 @@ use crate::offline::Truncation;
 const ANNOUNCEMENTS: Uuid = Uuid::from_u128(0x0f3c_9b0e_51d7_4e53_8a6c_0e6b_5a7d_d211);
 
 /// A table that was emptied. Each node tells of its own part, up to a position in its own log.
-pub(crate) fn truncated(table: &Table, truncation: Truncation, node: &str) -> Vec<u8> {
+pub(crate) fn truncated(table: &Table, truncation: Truncation, node: &str) -> Value {
     let Truncation { segment, offset, at_ms } = truncation;
     let identity = format!("truncate {} {node} {segment} {offset}", table.id);
     let mut event = frame(table, "TRUNCATE", &identity, node);
@@ -22,7 +22,7 @@ pub(crate) fn truncated(table: &Table, truncation: Truncation, node: &str) -> Ve
             json!({ "segment": segment.0, "offset": offset, "index": 0 }),
         );
     }
-    event.to_string().into_bytes()
+    event
 }
 
 /// A table whose definition is another now; `None` where the table is not known. `at_us` tells one change
@@ -32,7 +32,7 @@ pub(crate) fn changed<'c>(
     catalog: &'c Catalog,
     node: &str,
     at_us: i64,
-) -> Option<(&'c Table, Vec<u8>)> {
+) -> Option<(&'c Table, Value)> {
     let (word, id, previous): (_, TableId, Option<TableId>) = match change {
         Change::Created(id) => ("CREATE", *id, None),
         Change::Recreated { old, new } => ("RECREATE", *new, Some(*old)),
@@ -49,10 +49,10 @@ pub(crate) fn changed<'c>(
     if let (Some(event), Some(previous)) = (event.as_object_mut(), previous) {
         event.insert("previous_table_id".to_owned(), json!(previous.to_string()));
     }
-    Some((table, event.to_string().into_bytes()))
+    Some((table, event))
 }
 
-fn frame(table: &Table, operation: &str, identity: &str, node: &str) -> serde_json::Value {
+fn frame(table: &Table, operation: &str, identity: &str, node: &str) -> Value {
     json!({
         "event_id": Uuid::new_v5(&ANNOUNCEMENTS, identity.as_bytes()),
         "source_table": format!("{}.{}", table.keyspace, table.name),

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use helenus_cql::schema::Catalog;
 
 use crate::agent::AgentError;
-use crate::options::Options;
+use crate::options::{Options, TablePattern};
 use crate::schema::History;
+use crate::state::documents;
 
 /// Refuses options that do not fit the schema in this document.
 ///
@@ -26,26 +27,39 @@ use crate::schema::History;
 /// ```
 pub fn check_options(options: &Options, document: &str) -> Result<(), AgentError> {
     let history = History::new(document).map_err(|error| AgentError::Document(Box::new(error)))?;
-    check(options, &history.catalog())
+    let before = documents(&options.state)?;
+    check(options, &history.catalog(), before.iter().map(|(_, catalog)| catalog))
 }
 
-pub(crate) fn check(options: &Options, catalog: &Catalog) -> Result<(), AgentError> {
-    for (keyspace, name) in options.tables.iter().filter_map(|pattern| pattern.table()) {
-        let table = format!("{keyspace}.{name}");
-        match catalog.by_name(keyspace, name) {
-            None => return Err(AgentError::UnknownTable { table }),
-            Some(found) if !found.cdc => return Err(AgentError::TableWithoutCdc { table }),
-            Some(_) => {}
+/// The same with the schemas that an agent has seen before: of a table that is gone the log may still
+/// hold changes, and its columns are masked in them.
+pub(crate) fn check<'c>(
+    options: &Options,
+    catalog: &Catalog,
+    before: impl Iterator<Item = &'c Catalog>,
+) -> Result<(), AgentError> {
+    for (keyspace, name) in options.tables.iter().map(TablePattern::names) {
+        let table = format!("{keyspace}.{}", name.unwrap_or("*"));
+        let mut found = catalog.tables().filter(|table| {
+            *table.keyspace == *keyspace && name.is_none_or(|name| *table.name == *name)
+        });
+        match (found.next(), name) {
+            (None, _) => return Err(AgentError::UnknownTable { table }),
+            (Some(found), Some(_)) if !found.cdc => {
+                return Err(AgentError::TableWithoutCdc { table });
+            }
+            _ => {}
         }
     }
-    let (columns, tables) = options.policy.unknown(catalog);
-    for table in tables {
-        // It may still be created.
-        tracing::warn!(table, "capture.mask names a table that is not there");
+    let mut unknown = options.policy.unknown(catalog).1;
+    for catalog in before {
+        let missing = options.policy.unknown(catalog).1;
+        unknown.retain(|table| missing.contains(table));
     }
-    if let Some(column) = columns.into_iter().next() {
-        return Err(AgentError::UnknownColumn { column });
+    if let Some(table) = unknown.into_iter().next() {
+        return Err(AgentError::UnknownMaskedTable { table });
     }
+    check_masks(options, catalog)?;
     let mut topics = HashMap::new();
     for table in catalog.tables().filter(|table| options.captures(table)) {
         let topic = options.topic(table);
@@ -58,4 +72,12 @@ pub(crate) fn check(options: &Options, catalog: &Catalog) -> Result<(), AgentErr
         }
     }
     Ok(())
+}
+
+/// Refuses masks of columns that their tables do not have, or no longer have under that name.
+pub(crate) fn check_masks(options: &Options, catalog: &Catalog) -> Result<(), AgentError> {
+    match options.policy.unknown(catalog).0.into_iter().next() {
+        Some(column) => Err(AgentError::UnknownColumn { column }),
+        None => Ok(()),
+    }
 }

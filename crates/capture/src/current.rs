@@ -4,8 +4,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use helenus_commitlog::{Damage, SegmentId};
+use helenus_commitlog::{Damage, Reason, SegmentId};
 
+use crate::done::is_one_start;
 use crate::reader::{Next, ReadError, SegmentReader};
 use crate::segments::{Segment, index_of, list};
 use crate::tail::Place;
@@ -76,7 +77,11 @@ impl Current {
                 continue;
             }
             // What lies behind a torn marker is for a person to look at: the segment is kept.
-            return Ok(Advanced::Finished(end.reason().map(|reason| Damage {
+            let reason = match end.reason() {
+                None => self.is_short()?.then_some(Reason::Short { durable: self.durable }),
+                reason => reason,
+            };
+            return Ok(Advanced::Finished(reason.map(|reason| Damage {
                 segment: id,
                 offset: at.logical,
                 section: at.file,
@@ -86,18 +91,30 @@ impl Current {
         }
     }
 
+    /// Whether the log ends before it should. After a restart a node writes the file's own length into
+    /// the index, whatever is in the file.
+    fn is_short(&self) -> Result<bool, ReadError> {
+        let end = self.reader.position().logical;
+        Ok(end < self.durable && self.reader.length()? != self.durable)
+    }
+
     /// Whether the node has left the segment without saying so in its index.
     fn is_left(&self, has_index: bool) -> bool {
         match std::fs::metadata(&self.path) {
             // It was removed under us; what is in it can still be read.
             Err(error) => error.kind() == io::ErrorKind::NotFound,
-            // The node has dropped its own name of the file.
-            Ok(file) if has_index && file.nlink() == 1 => true,
-            // Segments are synced in their order: once a later one has been, this one has been whole. It
-            // may never get an index, if it holds no changes.
-            Ok(_) => self.path.parent().and_then(|folder| list(folder).ok()).is_some_and(|found| {
-                found.iter().any(|other| other.id > self.segment && other.index.is_some())
-            }),
+            // The node has dropped its own name of the file; one without changes may have no index.
+            Ok(file) if file.nlink() == 1 => has_index || self.is_before(|_| true),
+            // Segments of one start are synced in their order: once a later one has been, this one has
+            // been whole. Of another start it may be older, although its id is higher.
+            Ok(_) => self.is_before(|other| is_one_start(self.segment, other)),
         }
+    }
+
+    /// Whether there is a segment with changes and a higher id.
+    fn is_before(&self, counts: impl Fn(SegmentId) -> bool) -> bool {
+        let found = self.path.parent().and_then(|folder| list(folder).ok()).unwrap_or_default();
+        let mut later = found.iter().filter(|other| other.id > self.segment);
+        later.any(|other| other.index.is_some() && counts(other.id))
     }
 }

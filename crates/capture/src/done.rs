@@ -3,16 +3,21 @@
 use helenus_commitlog::SegmentId;
 use serde::{Deserialize, Serialize};
 
-/// A node counts its segments up by one from the millisecond it started in. Ids less than this apart are
-/// of one start.
+/// A node counts its segments up by one from the millisecond it started in.
 const ONE_START: i64 = 1_000;
-/// Starts of a node that are remembered.
+/// Ranges that are remembered; what lies before them has long been released.
 const RANGES_MAX: usize = 256;
+
+/// Whether two segments were written between the same start and end of the node: their ids are near.
+pub(crate) const fn is_one_start(earlier: SegmentId, later: SegmentId) -> bool {
+    later.0 - earlier.0 < ONE_START
+}
 
 /// Segments that are done with: published, and released or about to be.
 ///
 /// Not only up to which id: the ids of a node whose clock was set back, and whose log was emptied, are
-/// lower than those before, and nobody has read what is in them.
+/// lower than those before, and nobody has read what is in them. Nor what lies between two that are: a
+/// segment that the node removed unread, because the folder was full, may come back when it is restarted.
 ///
 /// ```
 /// use helenus_capture::Done;
@@ -21,13 +26,13 @@ const RANGES_MAX: usize = 256;
 /// let mut done = Done::default();
 /// done.insert(SegmentId(1_731_000_000_000));
 /// done.insert(SegmentId(1_731_000_000_002));
-/// assert!(done.contains(SegmentId(1_731_000_000_001)), "passed on the way");
-/// assert!(!done.contains(SegmentId(1_730_999_000_000)), "another start of the node");
+/// assert!(done.contains(SegmentId(1_731_000_000_002)));
+/// assert!(!done.contains(SegmentId(1_731_000_000_001)), "nobody has read it");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Done {
-    /// First and last of each start, in order.
+    /// First and last of each range, in order.
     ranges: Vec<(i64, i64)>,
 }
 
@@ -44,8 +49,7 @@ impl Done {
         self.ranges.last().is_some_and(|(_, last)| *last > segment.0)
     }
 
-    /// A segment is done with, and so is what lies between it and the one before of the same start: the
-    /// segments are read in order, so that had no changes.
+    /// A segment is done with.
     pub fn insert(&mut self, segment: SegmentId) {
         if self.contains(segment) {
             return;
@@ -53,7 +57,7 @@ impl Done {
         let id = segment.0;
         let before = self.ranges.iter_mut().rev().find(|(_, last)| *last < id);
         match before {
-            Some((_, last)) if id - *last < ONE_START => *last = id,
+            Some((_, last)) if id - *last == 1 => *last = id,
             _ => self.ranges.push((id, id)),
         }
         self.ranges.sort_unstable();
@@ -73,10 +77,10 @@ mod tests {
     }
 
     #[test]
-    fn one_start_is_one_range_and_what_lies_before_it_is_not_done() {
+    fn what_follows_each_other_is_one_range_and_what_lies_between_is_not_done() {
         let done = of(&[5_000, 5_001, 5_004, 9_000_000]);
-        assert_eq!(done.ranges, [(5_000, 5_004), (9_000_000, 9_000_000)]);
-        assert!(done.contains(SegmentId(5_002)) && !done.contains(SegmentId(5_005)));
+        assert_eq!(done.ranges, [(5_000, 5_001), (5_004, 5_004), (9_000_000, 9_000_000)]);
+        assert!(done.contains(SegmentId(5_001)) && !done.contains(SegmentId(5_002)));
         assert!(!done.contains(SegmentId(4_999)) && !done.contains(SegmentId(8_999_999)));
         assert!(done.is_past(SegmentId(5_005)) && !done.is_past(SegmentId(9_000_000)));
     }
@@ -90,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn few_starts_are_kept() {
+    fn few_ranges_are_kept() {
         let many: Vec<i64> = (1..=300).map(|start| start * 10_000).collect();
         let done = of(&many);
         assert_eq!(done.ranges.len(), RANGES_MAX);

@@ -12,11 +12,13 @@ use helenus_commitlog::{Mutation, SegmentId};
 use helenus_cql::change::schema_version;
 use helenus_cql::schema::{Catalog, Change, JournalError, Lookup, Table, TableId};
 use helenus_model::Timestamp;
+use serde_json::Value;
 
 use crate::announce;
 use crate::offline::Truncation;
 use crate::options::Options;
 use crate::schema::{History, is_schema};
+use crate::segments::list;
 use crate::state::{Remembered, Resume};
 
 /// Tables as they are now, else as they were.
@@ -65,6 +67,8 @@ pub(crate) struct Knowledge {
     unknown: HashSet<TableId>,
     /// Whether this agent has looked at the node's truncations before.
     is_first: bool,
+    /// A column that is to be masked and that its table no longer has.
+    unmasked: Option<String>,
 }
 
 impl Knowledge {
@@ -86,6 +90,7 @@ impl Knowledge {
             truncated: resume.truncated,
             unknown: HashSet::new(),
             is_first: resume.is_first,
+            unmasked: None,
         };
         let mut announcements = Vec::new();
         let is_new = resume.documents.is_empty();
@@ -95,6 +100,8 @@ impl Knowledge {
                 announcements.extend(told.announcements);
             }
         }
+        // Those of which no document that is left tells, too.
+        own.captured.extend(resume.ending.iter().map(|(id, until)| (*id, Some(*until))));
         let catalog = Catalog::clone(&own.history.catalog());
         let told = own.learn(catalog, taken_at_us, now, |_| newest);
         // To whoever has seen no document before, nothing has changed.
@@ -114,6 +121,11 @@ impl Knowledge {
         self.history = History::new(taken.document)?;
         let catalog = Catalog::clone(&self.history.catalog());
         Ok(self.learn(catalog, taken.at_us, now, |_| newest))
+    }
+
+    /// The schema that is gone by.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.history.catalog()
     }
 
     /// The tables to decode a record with.
@@ -147,10 +159,12 @@ impl Knowledge {
             tracing::warn!(%error, "a schema change in the log cannot be followed");
             return Vec::new();
         }
+        self.recall();
         let catalog = self.history.catalog();
         if Arc::ptr_eq(&before, &catalog) {
             return Vec::new();
         }
+        self.unmasked = self.options.policy.unknown(&catalog).0.into_iter().next();
         // Tables that were gone before any document was taken are no change, and captured all the same.
         for table in catalog.tables().filter(|table| self.known.table(table.id).is_none()) {
             if self.options.captures(table) {
@@ -176,6 +190,21 @@ impl Knowledge {
         self.announce(&changes, written_us, now)
     }
 
+    /// Tables that were captured for a while between two documents, neither of which tells of it. Since
+    /// when they are not, nobody knows: what the folder holds now is published.
+    fn recall(&mut self) {
+        let is_new = |id: &TableId| !self.captured.contains_key(id);
+        let known = self.history.captured_before().filter(is_new);
+        let known = known.filter_map(|id| self.known.table(id));
+        let wanted = known.filter(|table| self.options.wants(table)).map(|table| table.id);
+        let wanted: Vec<TableId> = wanted.collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let newest = list(&self.options.cdc_raw).ok().and_then(|found| Some(found.last()?.id));
+        self.captured.extend(wanted.into_iter().map(|id| (id, newest)));
+    }
+
     /// A table was emptied; nothing if that is known, or nobody reads its topic.
     pub(crate) fn emptied(
         &mut self,
@@ -189,20 +218,30 @@ impl Knowledge {
         self.truncated.insert(id, truncation);
         let tables = self.tables();
         let table = tables.table(id).filter(|table| self.captured.contains_key(&table.id))?;
-        let body = announce::truncated(table, truncation, &self.options.node);
-        Some(announcement(self.options.topic(table), body, now))
+        let event = announce::truncated(table, truncation, &self.options.node);
+        Some(announcement(self.options.topic(table), &event, now))
     }
 
-    /// The truncations that the node itself tells of. What happened before the first look is no news.
+    /// The truncations that the node itself tells of. At the first look those before `oldest`, the oldest
+    /// segment in the folder, are no news: nobody was told of what they emptied.
     pub(crate) fn look_at(
         &mut self,
         truncations: Vec<(TableId, Truncation)>,
+        oldest: Option<SegmentId>,
         now: Timestamp,
     ) -> Vec<NewRecord> {
-        let is_news = !std::mem::take(&mut self.is_first);
-        let told = truncations.into_iter().filter_map(|(id, at)| self.emptied(id, at, now));
-        let told: Vec<NewRecord> = told.collect();
-        if is_news { told } else { Vec::new() }
+        let is_first = std::mem::take(&mut self.is_first);
+        let mut told = Vec::new();
+        for (id, truncation) in truncations {
+            let is_news = !is_first || oldest.is_some_and(|oldest| truncation.segment >= oldest);
+            told.extend(self.emptied(id, truncation, now).filter(|_| is_news));
+        }
+        told
+    }
+
+    /// A column that is to be masked and was renamed: from here on it would be published as it is.
+    pub(crate) fn unmasked(&self) -> Option<&String> {
+        self.unmasked.as_ref()
     }
 
     /// Whether nobody could say what this table is, since the last document that is another.
@@ -259,14 +298,21 @@ impl Knowledge {
     fn announce(&mut self, changes: &[Change], at_us: i64, now: Timestamp) -> Vec<NewRecord> {
         self.told.clear();
         let told = changes.iter().filter_map(|change| {
-            let (table, body) = announce::changed(change, &self.known, &self.options.node, at_us)?;
+            let (table, event) = announce::changed(change, &self.known, &self.options.node, at_us)?;
             let is_captured = self.options.captures(table) || self.captured.contains_key(&table.id);
-            is_captured.then(|| announcement(self.options.topic(table), body, now))
+            is_captured.then(|| announcement(self.options.topic(table), &event, now))
         });
         told.collect()
     }
 }
 
-fn announcement(topic: Arc<str>, payload: Vec<u8>, timestamp: Timestamp) -> NewRecord {
-    NewRecord { topic, key: None, headers: Vec::new(), payload, timestamp }
+/// The record of an announcement; it is JSON, whatever changes are written as.
+fn announcement(topic: Arc<str>, event: &Value, timestamp: Timestamp) -> NewRecord {
+    let id = event.get("event_id").and_then(Value::as_str).unwrap_or_default();
+    let headers = vec![
+        ("event_id".into(), id.as_bytes().to_vec().into()),
+        ("content-type".into(), b"application/json".into()),
+    ];
+    let payload = event.to_string().into_bytes();
+    NewRecord { topic, key: None, headers, payload, timestamp }
 }

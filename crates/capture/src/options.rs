@@ -64,10 +64,21 @@ impl Options {
     /// Whether the changes of this table are published.
     #[must_use]
     pub fn captures(&self, table: &Table) -> bool {
-        if self.tables.is_empty() {
-            return table.cdc && self.outbox(table).is_none();
+        let is_named = |pattern: &TablePattern| {
+            pattern.names_table(table) && (table.cdc || pattern.table.is_some())
+        };
+        match self.tables.as_slice() {
+            [] => table.cdc && self.outbox(table).is_none(),
+            patterns => patterns.iter().any(is_named),
         }
-        self.tables.iter().any(|pattern| pattern.matches(table))
+    }
+
+    /// Whether they would be, were they logged for readers.
+    pub(crate) fn wants(&self, table: &Table) -> bool {
+        if self.tables.is_empty() {
+            return self.outbox(table).is_none();
+        }
+        self.tables.iter().any(|pattern| pattern.names_table(table))
     }
 
     /// The outbox whose messages are in this table.
@@ -122,13 +133,13 @@ impl std::str::FromStr for TablePattern {
 }
 
 impl TablePattern {
-    /// Keyspace and table, where one table is named.
-    pub(crate) fn table(&self) -> Option<(&str, &str)> {
-        self.table.as_deref().map(|table| (&*self.keyspace, table))
+    /// The keyspace, and the table where one is named.
+    pub(crate) fn names(&self) -> (&str, Option<&str>) {
+        (&self.keyspace, self.table.as_deref())
     }
 
-    fn matches(&self, table: &Table) -> bool {
+    fn names_table(&self, table: &Table) -> bool {
         *table.keyspace == *self.keyspace
-            && self.table.as_ref().map_or(table.cdc, |name| *table.name == **name)
+            && self.table.as_ref().is_none_or(|name| *table.name == **name)
     }
 }

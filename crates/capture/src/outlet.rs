@@ -16,16 +16,23 @@ pub(crate) struct Outlet<B> {
     options: Arc<Options>,
     /// Partitions by topic.
     topics: HashMap<String, u32>,
+    /// Topics that the broker will never make, and why: those of two tables may collide.
+    refused: HashMap<String, String>,
 }
 
 impl<B: Broker> Outlet<B> {
     pub(crate) fn new(broker: B, options: Arc<Options>) -> Self {
-        Outlet { broker, options, topics: HashMap::new() }
+        Outlet { broker, options, topics: HashMap::new(), refused: HashMap::new() }
     }
 
     /// Looks at topics again before it uses them.
     pub(crate) fn forget(&mut self) {
         self.topics.clear();
+    }
+
+    /// Why the broker will never make a topic; nothing if it may.
+    pub(crate) fn refuses(&self, topic: &str) -> Option<&String> {
+        self.refused.get(topic)
     }
 
     /// Publishes; what has no key is for everybody who reads a part of the topic.
@@ -74,12 +81,17 @@ impl<B: Broker> Outlet<B> {
                     Ok(()) => wanted,
                     // Somebody else may have made it meanwhile.
                     Err(error @ Error::InvalidTopic { .. }) => {
-                        self.partitions(topic).await?.ok_or(error)?
+                        let found = self.partitions(topic).await?;
+                        if found.is_none() {
+                            self.refused.insert(topic.to_owned(), error.to_string());
+                        }
+                        found.ok_or(error)?
                     }
                     Err(error) => return Err(error),
                 }
             }
         };
+        self.refused.remove(topic);
         self.topics.insert(topic.to_owned(), partitions);
         Ok(())
     }

@@ -227,7 +227,8 @@ impl SegmentReader {
         Ok(section.and_then(|section| Some(OpenSection { body: section.plain()?, section })))
     }
 
-    fn length(&self) -> Result<u64, ReadError> {
+    /// Bytes of the file.
+    pub(crate) fn length(&self) -> Result<u64, ReadError> {
         let metadata = self.file.metadata();
         metadata.map(|metadata| metadata.len()).map_err(|error| self.failed(error))
     }

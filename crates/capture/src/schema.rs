@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use helenus_commitlog::Mutation;
-use helenus_cql::schema::{Catalog, Change, Journal, JournalError, Lookup, Table};
+use helenus_cql::schema::{Catalog, Change, Journal, JournalError, Lookup, Table, TableId};
 use helenus_cql::update::Timestamp;
 use helenus_model::{Failure, Kind};
 use serde::Deserialize;
@@ -136,8 +136,13 @@ impl History {
         found.cloned()
     }
 
+    /// Tables that were captured at some time before the document, as far as the log tells.
+    pub(crate) fn captured_before(&self) -> impl Iterator<Item = TableId> {
+        self.journal.captured_before()
+    }
+
     /// Whether a record of this table changes the schema.
-    pub(crate) fn is_schema(&self, id: helenus_cql::schema::TableId) -> bool {
+    pub(crate) fn is_schema(&self, id: TableId) -> bool {
         self.journal.catalog().table(id).is_some_and(is_schema)
     }
 }

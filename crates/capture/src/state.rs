@@ -165,12 +165,14 @@ impl State {
             return Err(failed(Cause::OtherNode(saved.node)));
         }
         node.clone_into(&mut saved.node);
-        let mut documents = Vec::new();
-        for (at_us, path) in schemas(folder).map_err(io)? {
-            let text = fs::read_to_string(path).map_err(io)?;
-            let catalog = Catalog::from_document(&text).map_err(|e| failed(e.into()))?;
-            documents.push(Remembered { catalog, at_us, announced: at_us <= saved.announced_us });
-        }
+        let seen = documents(folder)?.into_iter();
+        let mut documents: Vec<Remembered> = seen
+            .map(|(at_us, catalog)| Remembered {
+                catalog,
+                at_us,
+                announced: at_us <= saved.announced_us,
+            })
+            .collect();
         // Of the first there was nothing to be told.
         if let Some(first) = documents.first_mut() {
             first.announced = true;
@@ -354,6 +356,21 @@ fn hex(bytes: &[u8]) -> String {
         let _infallible = write!(text, "{byte:02x}");
     }
     text
+}
+
+/// What the schemas in an agent's folder say, with the times they were taken, oldest first; nothing if
+/// there is no such folder.
+pub(crate) fn documents(folder: &Path) -> Result<Vec<(i64, Catalog)>, StateError> {
+    let failed = |source: Cause| StateError { path: folder.to_owned(), source: Box::new(source) };
+    let schemas = match schemas(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        schemas => schemas.map_err(|error| failed(error.into()))?,
+    };
+    let read = |(at_us, path)| {
+        let text = fs::read_to_string(path).map_err(|error| failed(error.into()))?;
+        Ok((at_us, Catalog::from_document(&text).map_err(|error| failed(error.into()))?))
+    };
+    schemas.into_iter().map(read).collect()
 }
 
 /// The schemas in the folder with the times they were taken, oldest first.

@@ -45,6 +45,12 @@ pub enum TailError {
     /// A segment.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A column that is to be masked has another name from here on.
+    #[error("{column} is to be masked, and was renamed")]
+    Unmasked {
+        /// As `keyspace.table.column`.
+        column: String,
+    },
 }
 
 /// Why a newer schema was not taken over.
@@ -170,7 +176,8 @@ impl Tail {
 
     /// Takes what the node tells of emptied tables.
     pub(crate) fn look_at(&mut self, truncations: Vec<(TableId, Truncation)>, now: Timestamp) {
-        let told = self.knowledge.look_at(truncations, now);
+        let oldest = list(&self.options.cdc_raw).ok().and_then(|found| Some(found.first()?.id));
+        let told = self.knowledge.look_at(truncations, oldest, now);
         self.announces |= !told.is_empty();
         self.waiting.extend(told);
     }
@@ -195,6 +202,9 @@ impl Tail {
     /// Reads on. `give_up` is set when the schema was fetched for the record that comes first, and
     /// did not help: it is handed out undecoded then.
     pub fn next_batch(&mut self, now: Timestamp, give_up: bool) -> Result<Batch, TailError> {
+        if let Some(column) = self.knowledge.unmasked().cloned() {
+            return Err(TailError::Unmasked { column });
+        }
         let mut batch = Batch {
             records: std::mem::take(&mut self.waiting),
             announces_us: std::mem::take(&mut self.announces).then_some(self.schema_us),
@@ -233,8 +243,9 @@ impl Tail {
         if let Some(place) = self.place
             && !segments.iter().any(|segment| segment.id == place.segment)
         {
+            // It is not done with: a node that is restarted may bring it back.
             batch.missing.push(place.segment);
-            self.pass_over(place.segment, batch);
+            self.place = None;
         }
         let newest = segments.iter().rev().find(|segment| segment.index.is_some());
         let newest = newest.map(|segment| segment.id);
@@ -254,7 +265,6 @@ impl Tail {
             let mut reader = match SegmentReader::open(&segment.log) {
                 Err(error) if error.is_missing() => {
                     batch.missing.push(segment.id);
-                    self.pass_over(segment.id, batch);
                     continue;
                 }
                 Err(error) if error.is_retryable() => return Err(error.into()),
@@ -341,7 +351,9 @@ impl Tail {
         let mut size = bytes(&batch.records);
         let full = loop {
             let before = batch.records.len();
-            if before + batch.undecoded.len() >= BATCH_RECORDS_MAX || size >= BATCH_BYTES {
+            let is_full =
+                before + batch.undecoded.len() >= BATCH_RECORDS_MAX || size >= BATCH_BYTES;
+            if is_full || self.knowledge.unmasked().is_some() {
                 break true;
             }
             match records.next() {

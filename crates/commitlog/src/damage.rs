@@ -44,6 +44,12 @@ pub enum Reason {
         /// Where it points.
         next: i64,
     },
+    /// Nothing more is written where the node says that there is more.
+    #[error("the log ends here, and the node says that it goes on to {durable}")]
+    Short {
+        /// How far the node says it is durable.
+        durable: u64,
+    },
     /// A compressed section too short for its own length.
     #[error("the section has no room for its length")]
     NoLength,

@@ -31,6 +31,12 @@ pub enum AgentError {
         /// As `keyspace.table.column`.
         column: String,
     },
+    /// A table with columns to be masked is not there, and never was.
+    #[error("columns of {table} are to be masked, and there is no such table")]
+    UnknownMaskedTable {
+        /// As `keyspace.table`.
+        table: String,
+    },
     /// A table that is to be captured is not there: segments would be released without its changes.
     #[error("{table} is to be captured, and there is no such table")]
     UnknownTable {
@@ -71,6 +77,7 @@ impl Failure for AgentError {
             Self::State(error) => error.kind(),
             Self::Schema(error) => error.kind(),
             Self::UnknownColumn { .. }
+            | Self::UnknownMaskedTable { .. }
             | Self::UnknownTable { .. }
             | Self::TableWithoutCdc { .. }
             | Self::TopicsCollide { .. } => Kind::Invalid,
@@ -86,7 +93,7 @@ impl Failure for AgentError {
             Self::Schema(error) => error.code(),
             Self::Document(_) => "schema_malformed",
             Self::UnknownColumn { .. } => "unknown_column",
-            Self::UnknownTable { .. } => "unknown_table",
+            Self::UnknownTable { .. } | Self::UnknownMaskedTable { .. } => "unknown_table",
             Self::TableWithoutCdc { .. } => "table_without_cdc",
             Self::TopicsCollide { .. } => "topics_collide",
             Self::FolderInUse { .. } => "folder_in_use",
@@ -100,7 +107,10 @@ impl Failure for AgentError {
             Self::State(error) => error.remedy(),
             Self::Schema(error) => error.remedy(),
             Self::UnknownColumn { .. } => {
-                Some("correct its name in capture.mask; nothing was published".into())
+                Some("correct its name in capture.mask; nothing of it was published".into())
+            }
+            Self::UnknownMaskedTable { .. } => {
+                Some("correct its name in capture.mask, or create it first".into())
             }
             Self::UnknownTable { .. } => Some(
                 "correct its name in capture.tables, or create it first; nothing was released"

@@ -13,6 +13,7 @@ mod agent;
 mod folder;
 #[cfg(feature = "service-tests")]
 mod generator;
+mod mishaps;
 #[cfg(feature = "service-tests")]
 mod oracle;
 mod passed_over;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{Catalog, Change, DocumentError, Lookup as _, Table};
+use super::{Catalog, Change, DocumentError, Lookup as _, Table, TableId};
 use crate::reconcile::{self, ClusteringKey, PartitionState, TableState};
 use crate::update::{Item, PartitionUpdate, Seconds, Timestamp};
 
@@ -114,6 +114,13 @@ impl Journal {
             let _ignored = self.recall(&older);
         }
         Ok(changes)
+    }
+
+    /// Tables that older DDL turned capture on for, whatever the document says of them.
+    pub fn captured_before(&self) -> impl Iterator<Item = TableId> {
+        let tables = self.past.get("tables").into_iter().flatten();
+        let captured = tables.filter(|(_, row)| row.get("cdc") == Some(&Value::Bool(true)));
+        captured.filter_map(|(_, row)| Some(TableId(row.get("id")?.as_str()?.parse().ok()?)))
     }
 
     fn follow(&mut self, newer: &[Written<'_>]) -> Result<Vec<Change>, JournalError> {
