@@ -20,14 +20,14 @@ use helenus_model::{Clock, Failure, Kind};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::checks::{check, check_masks};
+use crate::checks::{check, check_folder, check_masks};
 use crate::knowledge::Taken;
 use crate::metrics;
 use crate::options::Options;
 use crate::outlet::Outlet;
 use crate::release::release;
 use crate::schema::History;
-use crate::segments::{ListError, list};
+use crate::segments::ListError;
 use crate::state::State;
 use crate::tail::{Batch, Tail, TailError};
 
@@ -386,8 +386,8 @@ fn adopt(state: &mut State, tail: &mut Tail, goes_back: bool) -> Result<(), Agen
 
 /// One agent a folder, whatever state it goes by: it deletes what it has read.
 fn lock(options: &Options) -> Result<File, AgentError> {
-    list(&options.cdc_raw)?;
     let folder = &options.cdc_raw;
+    check_folder(folder)?;
     let file = File::open(folder).map_err(|source| ListError::new(folder, source))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(AgentError::FolderInUse { folder: folder.clone() }),

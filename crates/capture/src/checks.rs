@@ -2,6 +2,8 @@
 //! without a word.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use helenus_cql::schema::Catalog;
@@ -9,6 +11,7 @@ use helenus_cql::schema::Catalog;
 use crate::agent::AgentError;
 use crate::options::{Options, TablePattern};
 use crate::schema::History;
+use crate::segments::list;
 use crate::state::documents;
 
 /// Refuses options that do not fit the schema in this document.
@@ -29,6 +32,21 @@ pub fn check_options(options: &Options, document: &str) -> Result<(), AgentError
     let history = History::new(document).map_err(|error| AgentError::Document(Box::new(error)))?;
     let before = documents(&options.state)?;
     check(options, &history.catalog(), before.iter().map(|(_, catalog)| catalog))
+}
+
+/// Refuses a folder that cannot be read, or where nothing can be deleted: the node would fill it up.
+///
+/// ```
+/// use helenus_capture::check_folder;
+///
+/// let refused = check_folder("no/such/folder".as_ref()).unwrap_err();
+/// assert_eq!(refused.to_string(), "no/such/folder cannot be read");
+/// ```
+pub fn check_folder(folder: &Path) -> Result<(), AgentError> {
+    list(folder)?;
+    let probe = folder.join(format!("helenus-{}.probe", std::process::id()));
+    let tried = File::create(&probe).and_then(|_| std::fs::remove_file(&probe));
+    tried.map_err(|source| AgentError::FolderKept { folder: folder.to_owned(), source })
 }
 
 /// The same with the schemas that an agent has seen before: of a table that is gone the log may still

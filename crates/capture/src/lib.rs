@@ -29,7 +29,7 @@ pub mod space;
 pub mod state;
 pub mod tail;
 
-pub use checks::check_options;
+pub use checks::{check_folder, check_options};
 pub use done::Done;
 
 /// Headers, records and what can be wrong with them.

@@ -3,7 +3,7 @@
 //! The files are taken for complete: a marker that is torn or points outside is damage, and what lies
 //! behind it is read as far as the records' own checksums vouch for it. Nothing is changed or deleted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use helenus_commitlog::{Damage, End, Header, Mutation, Record, SegmentId};
@@ -67,6 +67,11 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Vec<PathBuf>>, ReadError> {
     // Files side by side are taken for one node's, in the order of their ids.
     files.sort_by_key(|path| segment_id(path));
     groups.push(files);
+    // A file that is named beside its folder is one file.
+    let mut seen = HashSet::new();
+    for group in &mut groups {
+        group.retain(|path| path.canonicalize().map_or(true, |path| seen.insert(path)));
+    }
     groups.retain(|group: &Vec<PathBuf>| !group.is_empty());
     Ok(groups)
 }
@@ -251,7 +256,8 @@ mod tests {
         }
         std::fs::write(path("CommitLog-7-99_cdc.idx"), b"\xff\xfe").unwrap();
         std::fs::create_dir(path("CommitLog-7-100_cdc.idx")).unwrap();
-        let found = find(&[dir.path().to_owned(), "other.log".into()]).unwrap();
+        let again = path("CommitLog-7-99.log");
+        let found = find(&[dir.path().to_owned(), again, "other.log".into()]).unwrap();
         let own = ["CommitLog-6-99.log", "CommitLog-7-99.log", "CommitLog-7-100.log"].map(path);
         assert_eq!(found, [own.to_vec(), vec!["other.log".into()]]);
     }

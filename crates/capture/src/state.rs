@@ -181,6 +181,13 @@ impl State {
         Ok((Self { folder: folder.to_owned(), saved, _lock: lock }, resume))
     }
 
+    /// Whether an agent holds the folder at the moment; nothing is changed.
+    #[must_use]
+    pub fn is_in_use(folder: &Path) -> bool {
+        let lock = File::open(folder.join("lock"));
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+    }
+
     /// Whether a segment has damage and must stay.
     #[must_use]
     pub fn keeps(&self, segment: SegmentId) -> bool {
@@ -437,8 +444,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (state, ..) = State::open(dir.path(), "n1").unwrap();
         assert_eq!(State::open(dir.path(), "n1").unwrap_err().code(), "state_in_use");
+        assert!(State::is_in_use(dir.path()));
         state.save().unwrap();
         drop(state);
+        assert!(!State::is_in_use(dir.path()));
         assert_eq!(State::open(dir.path(), "n2").unwrap_err().code(), "state_of_other_node");
         fs::write(dir.path().join("position.json"), "{").unwrap();
         assert_eq!(State::open(dir.path(), "n1").unwrap_err().code(), "state_corrupt");

@@ -65,6 +65,15 @@ pub enum AgentError {
         /// The folder.
         folder: PathBuf,
     },
+    /// What is read could not be released.
+    #[error("segments in {} could not be released", folder.display())]
+    FolderKept {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The part that reads ended by itself.
     #[error("the reader ended unexpectedly")]
     Reader,
@@ -80,7 +89,8 @@ impl Failure for AgentError {
             | Self::UnknownMaskedTable { .. }
             | Self::UnknownTable { .. }
             | Self::TableWithoutCdc { .. }
-            | Self::TopicsCollide { .. } => Kind::Invalid,
+            | Self::TopicsCollide { .. }
+            | Self::FolderKept { .. } => Kind::Invalid,
             Self::FolderInUse { .. } => Kind::Unavailable,
             Self::Document(_) | Self::Reader => Kind::Fatal,
         }
@@ -97,6 +107,7 @@ impl Failure for AgentError {
             Self::TableWithoutCdc { .. } => "table_without_cdc",
             Self::TopicsCollide { .. } => "topics_collide",
             Self::FolderInUse { .. } => "folder_in_use",
+            Self::FolderKept { .. } => "folder_read_only",
             Self::Reader => "stopped",
         }
     }
@@ -125,6 +136,7 @@ impl Failure for AgentError {
             Self::FolderInUse { .. } => {
                 Some("one agent a node: stop the other; it can write to all topics".into())
             }
+            Self::FolderKept { .. } => Some("let this user delete files there".into()),
             Self::Document(_) | Self::Reader => Some("report this with the log".into()),
         }
     }

@@ -14,7 +14,8 @@ use helenus::capture::metrics;
 use helenus::capture::node::Node;
 use helenus::capture::options::Options;
 use helenus::capture::segments;
-use helenus::capture::space::{folder_bytes, parse_size};
+use helenus::capture::space::folder_bytes;
+use helenus::capture::state::State;
 use helenus::{Failure, Kind, Ports};
 use helenus_server::Meters;
 use secrecy::ExposeSecret;
@@ -120,18 +121,14 @@ async fn agent(
 /// How an agent of this configuration works; the outboxes it tells relays of are still to be found.
 pub(super) fn options(config: &Config, endpoint: &Endpoint) -> Result<Options, Failed> {
     let capture = &config.capture;
-    if capture.mask_salt.is_none() && capture.mask.values().any(|how| *how == Treatment::Hash) {
-        return Err(HashesWithoutSalt.into());
-    }
     let cdc_raw = capture.cdc_raw.clone().ok_or(NotConfigured { key: "capture.cdc_raw" })?;
     let host = endpoint.addresses().into_iter().next().unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host.as_str(), |(host, _)| host).to_owned();
     let salt = capture.mask_salt.as_ref().map(Secret::reveal).transpose()?;
     let salt = salt.as_ref().map_or("", |salt| salt.expose_secret());
-    let total_space = match &capture.total_space {
-        Some(text) => Some(parse_size(text).ok_or(NotConfigured { key: "capture.total_space" })?),
-        None => None,
-    };
+    if salt.is_empty() && capture.mask.values().any(|how| *how != Treatment::Keep) {
+        return Err(MasksWithoutSalt.into());
+    }
     Ok(Options {
         node: capture.node.clone().unwrap_or(host).into(),
         topic_prefix: capture.topic_prefix.clone(),
@@ -139,7 +136,7 @@ pub(super) fn options(config: &Config, endpoint: &Endpoint) -> Result<Options, F
         tables: capture.tables.clone(),
         policy: Policy::new(capture.mask.clone(), salt.as_bytes()),
         read_ahead: capture.read_ahead,
-        total_space,
+        total_space: capture.total_space,
         ..Options::new(cdc_raw, &capture.state)
     })
 }
@@ -161,7 +158,7 @@ fn endpoint(capture: &Capture, config: &Config) -> Result<Endpoint, Failed> {
     url.set_credentials(username.clone(), password);
     match url {
         StoreUrl::Cassandra(endpoint) => Ok(endpoint),
-        StoreUrl::Sqlite(_) => Err(NotConfigured { key: "capture.url" }.into()),
+        StoreUrl::Sqlite(_) => Err(NoNode.into()),
     }
 }
 
@@ -180,6 +177,9 @@ fn status(config: &Config, output: &Output) -> Result<Outcome, Failed> {
         None => None,
     };
     let mut document = json!(told);
+    if let Some(document) = document.as_object_mut() {
+        document.insert("running".to_owned(), json!(State::is_in_use(&config.capture.state)));
+    }
     if let (Some(document), Some((unread, bytes))) = (document.as_object_mut(), waiting) {
         document.insert("segments_with_changes".to_owned(), json!(unread));
         document.insert("used_bytes".to_owned(), json!(bytes));
@@ -194,8 +194,27 @@ fn status(config: &Config, output: &Output) -> Result<Outcome, Failed> {
     Ok(Outcome::Done)
 }
 
+/// What is captured is a cluster's node.
 #[derive(Debug, thiserror::Error)]
-#[error("{key} is not set, or is not what it should be")]
+#[error("no Cassandra node is named: capture.url and store.url are not a cluster's")]
+pub(super) struct NoNode;
+
+impl Failure for NoNode {
+    fn kind(&self) -> Kind {
+        Kind::Invalid
+    }
+
+    fn code(&self) -> &'static str {
+        "not_configured"
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("set capture.url in helenus.toml, or name the node with --node".into())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{key} is not set")]
 struct NotConfigured {
     key: &'static str,
 }
@@ -214,12 +233,13 @@ impl Failure for NotConfigured {
     }
 }
 
-/// Whoever knows which values there may be could hash them all, and look for the same hashes.
+/// Whoever knows which values there may be could hash them all, and look for the same hashes: those of a
+/// column, of a key, or the ids of events, which are made of what is left out too.
 #[derive(Debug, thiserror::Error)]
-#[error("capture.mask hashes columns, and there is no capture.mask_salt")]
-struct HashesWithoutSalt;
+#[error("capture.mask masks columns, and there is no capture.mask_salt, or an empty one")]
+struct MasksWithoutSalt;
 
-impl Failure for HashesWithoutSalt {
+impl Failure for MasksWithoutSalt {
     fn kind(&self) -> Kind {
         Kind::Invalid
     }

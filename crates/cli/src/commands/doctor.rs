@@ -237,7 +237,10 @@ async fn file(check: &'static str, path: &Path) -> Finding {
 
 /// Whether the node keeps its log for readers, where the configuration says it does.
 async fn captured(config: &Config) -> Option<Finding> {
-    let Some(url @ StoreUrl::Cassandra(endpoint)) = &config.capture.url else { return None };
+    let url = config.capture.url.as_ref()?;
+    let StoreUrl::Cassandra(endpoint) = url else {
+        return Some(Finding::failed("captured node", &super::capture::NoNode));
+    };
     let login = (&config.capture.username, &config.capture.password);
     let endpoint = match with_login("captured node", endpoint, login) {
         Ok(endpoint) => endpoint,
@@ -281,6 +284,9 @@ async fn misfit(config: &Config, endpoint: &Endpoint, node: &Node) -> Option<Fin
 }
 
 fn cdc_raw(folder: &Path) -> Finding {
+    if let Err(error) = capture::check_folder(folder) {
+        return Finding::failed("capture", &error);
+    }
     match capture::segments::list(folder) {
         Ok(segments) => {
             let unread = segments.iter().filter(|segment| segment.index.is_some()).count();

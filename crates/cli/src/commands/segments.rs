@@ -207,15 +207,18 @@ impl Failure for NoSchema {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no segment in {}", shown(paths))]
+#[error("{}", shown(paths))]
 struct NothingToRead {
     paths: Vec<PathBuf>,
 }
 
 fn shown(paths: &[PathBuf]) -> String {
     match paths {
-        [] => "no place at all".to_owned(),
-        paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
+        [] => "no segments are named".to_owned(),
+        paths => {
+            let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            format!("there is no segment in {}", names.join(", "))
+        }
     }
 }
 

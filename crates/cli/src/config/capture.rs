@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use helenus::backend::StoreUrl;
 use helenus::capture::cql::change::json::Treatment;
 use helenus::capture::options::TablePattern;
+use helenus::capture::space::parse_size;
 use serde::{Deserialize, Deserializer, de};
 
 use super::{Secret, parsed_option};
@@ -24,7 +25,7 @@ pub(crate) struct Capture {
     pub(crate) state: PathBuf,
     #[serde(deserialize_with = "topic_prefix")]
     pub(crate) topic_prefix: String,
-    #[serde(deserialize_with = "scalar")]
+    #[serde(deserialize_with = "partitions")]
     pub(crate) partitions: u32,
     #[serde(deserialize_with = "patterns")]
     pub(crate) tables: Vec<TablePattern>,
@@ -35,7 +36,8 @@ pub(crate) struct Capture {
     pub(crate) hints: Vec<(String, String)>,
     #[serde(deserialize_with = "scalar")]
     pub(crate) read_ahead: bool,
-    pub(crate) total_space: Option<String>,
+    #[serde(deserialize_with = "size")]
+    pub(crate) total_space: Option<u64>,
     #[serde(deserialize_with = "parsed_option")]
     pub(crate) listen: Option<SocketAddr>,
 }
@@ -78,6 +80,19 @@ where
         Spelt::Value(value) => Ok(value),
         Spelt::Text(text) => text.parse().map_err(de::Error::custom),
     }
+}
+
+/// At least one.
+fn partitions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let partitions: std::num::NonZeroU32 = scalar(deserializer)?;
+    Ok(partitions.get())
+}
+
+/// Bytes, as a node's settings spell them.
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let unknown = || de::Error::custom(format!("'{text}' is no size; write it as 4096MiB"));
+    parse_size(&text).map(Some).ok_or_else(unknown)
 }
 
 /// What Kafka takes at the beginning of a topic's name.
