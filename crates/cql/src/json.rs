@@ -1,11 +1,12 @@
 //! Values as `SELECT JSON` prints them, to the character.
 //!
 //! This is Cassandra's own spelling and not a lossless encoding: NaN becomes `null`, zero bytes
-//! become `""`, a duration of nothing becomes `""`. Digits of floating-point numbers are the
-//! shortest that give the number back; some JDKs print more. Custom classes are printed like
-//! blobs, where a node prints something of the JVM's.
+//! become `""`, a duration of nothing becomes `""`. Floating-point numbers have the digits of the JDKs
+//! that nodes run on, which are not always the fewest (see the module `float`). Custom classes are
+//! printed like blobs, where a node prints something of the JVM's.
 
 pub(crate) mod calendar;
+mod float;
 mod number;
 
 use core::net::IpAddr;
@@ -47,8 +48,8 @@ pub fn write(value: Option<&Value<'_>>, out: &mut String) {
         Value::BigInt(number) | Value::Counter(number) => whole(*number, out),
         Value::VarInt(number) => out.push_str(&number.to_string()),
         Value::Decimal(decimal) => number::decimal(decimal, out),
-        Value::Float(number) => number::float(&format!("{number:e}"), out),
-        Value::Double(number) => number::float(&format!("{number:e}"), out),
+        Value::Float(number) => float::single(*number, out),
+        Value::Double(number) => float::double(*number, out),
         Value::Timestamp(at) => quoted(out, |out| calendar::timestamp(*at, out)),
         Value::Date(days) => quoted(out, |out| calendar::date(*days, out)),
         Value::Time(at) => quoted(out, |out| calendar::time(*at, out)),

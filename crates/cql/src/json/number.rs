@@ -2,36 +2,8 @@
 
 use crate::value::Decimal;
 
-/// Appends a float given in Rust's `{:e}` form: digits, `e`, exponent.
-///
-/// Plain between 10^-3 and 10^7, otherwise one digit before the point and `E`; at least one
-/// digit behind the point; what is no number is `null`.
-pub(super) fn float(scientific: &str, out: &mut String) {
-    let parsed = scientific
-        .split_once('e')
-        .and_then(|(mantissa, exponent)| Some((mantissa, exponent.parse::<i32>().ok()?)));
-    let Some((mantissa, exponent)) = parsed else {
-        out.push_str("null");
-        return;
-    };
-    let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);
-    if unsigned.len() < mantissa.len() {
-        out.push('-');
-    }
-    let digits: String = unsigned.chars().filter(char::is_ascii_digit).collect();
-    if digits == "0" {
-        out.push_str("0.0");
-    } else if (-3..7).contains(&exponent) {
-        place_point(&digits, exponent + 1, out);
-    } else {
-        place_point(&digits, 1, out);
-        out.push('E');
-        out.push_str(&exponent.to_string());
-    }
-}
-
 /// Appends digits with the point behind the first `whole` of them (or that many zeros before).
-fn place_point(digits: &str, whole: i32, out: &mut String) {
+pub(super) fn place_point(digits: &str, whole: i32, out: &mut String) {
     let Ok(whole) = usize::try_from(whole) else {
         out.push_str("0.");
         out.extend(std::iter::repeat_n('0', usize::try_from(whole.unsigned_abs()).unwrap_or(0)));

@@ -65,6 +65,106 @@ fn floats() {
     check("float", "", r#""""#);
 }
 
+/// Bits of doubles and what `Double.toString` of JDK 17 says to them.
+const DOUBLES: [(u64, &str); 35] = [
+    // Whole numbers, of which those beyond the precision lose digits: 2^62 has one too many.
+    (0x4163_12d0_0000_0000, "1.0E7"),
+    (0x4340_0000_0000_0000, "9.007199254740992E15"),
+    (0x4390_0000_0000_0002, "2.8823037615171187E17"),
+    (0x4390_1925_daa3_7400, "2.9E17"),
+    (0x43d0_0000_0000_0000, "4.6116860184273879E18"),
+    // Calculated in 64 bits: rounded down, up and, in the middle between two digits, to even.
+    (0x3ff0_0000_0000_0001, "1.0000000000000002"),
+    (0x3fd3_3333_3333_3333, "0.3"),
+    (0x4011_6666_6666_6666, "4.35"),
+    (0x4023_cccc_cccc_cccd, "9.9"),
+    (0x4080_c855_a000_0000, "537.0418090820312"),
+    (0x408c_f364_6000_0000, "926.4240112304688"),
+    (0x4163_12d0_1000_0000, "1.00000005E7"),
+    (0x43e0_0000_0000_0000, "9.223372036854776E18"),
+    (0xc3e0_0000_0000_0000, "-9.223372036854776E18"),
+    (0x4420_0000_0000_0000, "1.4757395258967641E20"),
+    // The shortest digits of these three are as far off as a neighbour's.
+    (0x447c_7e83_209e_90b2, "8.409999999999999E21"),
+    (0x44b5_2d02_c7e1_4af6, "9.999999999999999E22"),
+    (0x44c5_2d02_c7e1_4af6, "1.9999999999999998E23"),
+    (0x44b3_0ee8_e717_9044, "9.0E22"),
+    (0x44ea_7843_79d9_9db4, "1.0E24"),
+    // The margin overflows.
+    (0x3f60_0000_0000_0011, "0.0019531250000000074"),
+    // Calculated in 128 bits.
+    (0x3f60_624d_d2f1_a9fc, "0.002"),
+    (0x3f50_624d_d2f1_a9fc, "0.001"),
+    (0x3ea4_0000_0000_0000, "5.960464477539062E-7"),
+    (0x3eac_0000_0000_0000, "8.344650268554688E-7"),
+    (0x3e7a_d7f2_9abc_af48, "1.0E-7"),
+    // Larger still; a second digit for `E`, and one that carries into the first.
+    (0x0000_0000_0000_0001, "4.9E-324"),
+    (0x0000_0000_0000_0002, "1.0E-323"),
+    (0x0000_0000_0000_000d, "6.4E-323"),
+    (0x0000_0000_0000_0014, "1.0E-322"),
+    (0x0000_0000_0000_0028, "2.0E-322"),
+    (0x0000_0000_0000_00ca, "1.0E-321"),
+    (0x0010_0000_0000_0000, "2.2250738585072014E-308"),
+    (0x1a90_0000_0000_0000, "9.639679460411536E-181"),
+    (0x7fef_ffff_ffff_ffff, "1.7976931348623157E308"),
+];
+
+/// Bits of floats and what `Float.toString` of JDK 17 says to them.
+const FLOATS: [(u32, &str); 31] = [
+    // Whole numbers.
+    (0x4b18_9680, "1.0E7"),
+    (0x4c00_0000, "3.3554432E7"),
+    (0x4cbe_bc20, "1.0E8"),
+    (0x4ceb_79a3, "1.23456792E8"),
+    (0x4e00_befc, "5.4E8"),
+    (0x4f83_2156, "4.4E9"),
+    (0x5e80_0000, "4.611686E18"),
+    // Calculated in 32 bits: rounded down, up, and to even.
+    (0x3dcc_cccd, "0.1"),
+    (0x3f33_3333, "0.7"),
+    (0x457f_fe80, "4095.9062"),
+    (0x457f_ff80, "4095.9688"),
+    // The margin overflows: below zero, and to something above it.
+    (0x3d00_0009, "0.031250034"),
+    (0x3dcc_cccc, "0.099999994"),
+    (0x3de7_6c8c, "0.113000005"),
+    // In 64 bits.
+    (0x3c23_d70a, "0.01"),
+    (0x3980_0000, "2.4414062E-4"),
+    (0x3bf0_0000, "0.0073242188"),
+    (0x3109_705f, "2.0E-9"),
+    (0x3089_705f, "1.0E-9"),
+    (0x3100_0000, "1.8626451E-9"),
+    (0xb080_0000, "-9.313226E-10"),
+    (0x5f00_0000, "9.223372E18"),
+    (0x6400_0000, "9.444733E21"),
+    // In 128 bits.
+    (0x0000_0001, "1.4E-45"),
+    (0x0000_0002, "2.8E-45"),
+    (0x0000_000b, "1.5E-44"),
+    (0x0000_0040, "9.0E-44"),
+    (0x0000_0047, "1.0E-43"),
+    (0x0080_0000, "1.17549435E-38"),
+    (0x6e00_0000, "9.9035203E27"),
+    (0x7f7f_ffff, "3.4028235E38"),
+];
+
+#[test]
+fn floating_point_digits_are_those_of_the_jdk() {
+    let print = |value: Value<'_>| {
+        let mut out = String::new();
+        super::write(Some(&value), &mut out);
+        out
+    };
+    for (bits, printed) in DOUBLES {
+        assert_eq!(print(Value::Double(f64::from_bits(bits))), printed, "{bits:#x}");
+    }
+    for (bits, printed) in FLOATS {
+        assert_eq!(print(Value::Float(f32::from_bits(bits))), printed, "{bits:#x}");
+    }
+}
+
 #[test]
 fn decimals() {
     for (bytes, printed) in [
