@@ -96,10 +96,12 @@ fn scalar(ty: &CqlType, bytes: &[u8], value: &Value<'_>, out: &mut String) -> Op
             quoted(out, |out| json::write(Some(value), out));
         }
         Value::Float(number) => {
-            float(f64::from(*number), number.to_bits() == f32::NAN.to_bits(), value, out)?;
+            let usual_nan = number.to_bits() == f32::NAN.to_bits();
+            float(f64::from(*number), usual_nan, &format!("{number:e}"), out)?;
         }
         Value::Double(number) => {
-            float(*number, number.to_bits() == f64::NAN.to_bits(), value, out)?;
+            let usual_nan = number.to_bits() == f64::NAN.to_bits();
+            float(*number, usual_nan, &format!("{number:e}"), out)?;
         }
         Value::Timestamp(at) if DAYS.contains(&at.div_euclid(MILLISECONDS_PER_DAY)) => {
             quoted(out, |out| timestamp(*at, out));
@@ -131,14 +133,15 @@ fn scalar(ty: &CqlType, bytes: &[u8], value: &Value<'_>, out: &mut String) -> Op
     (*ty != CqlType::Empty).then_some(())
 }
 
-/// A number, or one of three words; `None` for a NaN that is not the usual one.
-fn float(number: f64, usual_nan: bool, value: &Value<'_>, out: &mut String) -> Option<()> {
+/// A number, or one of three words; `None` for a NaN that is not the usual one. Other than in
+/// `SELECT JSON` the digits are the fewest, whatever JDK the node has.
+fn float(number: f64, usual_nan: bool, shortest: &str, out: &mut String) -> Option<()> {
     match number {
         _ if usual_nan => out.push_str("\"NaN\""),
         _ if number.is_nan() => return None,
         f64::INFINITY => out.push_str("\"Infinity\""),
         f64::NEG_INFINITY => out.push_str("\"-Infinity\""),
-        _ => json::write(Some(value), out),
+        _ => json::float::shortest(shortest, out),
     }
     Some(())
 }

@@ -6,7 +6,7 @@
 //! printed like blobs, where a node prints something of the JVM's.
 
 pub(crate) mod calendar;
-mod float;
+pub(crate) mod float;
 mod number;
 
 use core::net::IpAddr;

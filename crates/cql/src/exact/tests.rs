@@ -82,6 +82,13 @@ fn odd_bytes_stay_what_they_are() {
     }
 }
 
+#[test]
+fn floats_have_the_fewest_digits() {
+    check("float", &123_456_789_f32.to_be_bytes(), "1.2345679E8");
+    check("double", &2e23_f64.to_be_bytes(), "2.0E23");
+    check("double", &(-0.0_f64).to_be_bytes(), "-0.0");
+}
+
 /// Read as a double and rounded once more, this one becomes 0x15ae43fe.
 #[test]
 fn floats_are_rounded_once() {

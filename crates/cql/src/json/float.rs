@@ -30,8 +30,6 @@ pub(super) fn single(number: f32, out: &mut String) {
     write(number.is_finite(), number.is_sign_negative(), binary, out);
 }
 
-/// Plain between 10^-3 and 10^7, otherwise one digit before the point and `E`; at least one
-/// digit behind the point.
 fn write(is_finite: bool, is_negative: bool, binary: Option<Binary>, out: &mut String) {
     if !is_finite {
         return out.push_str("null");
@@ -43,8 +41,27 @@ fn write(is_finite: bool, is_negative: bool, binary: Option<Binary>, out: &mut S
         return out.push_str("0.0");
     };
     let Digits { value, point } = binary.digits();
-    let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(value);
+    spell(itoa::Buffer::new().format(value), point, out);
+}
+
+/// Appends a number given in Rust's `{:e}` form, which has the fewest digits that give it back.
+pub(crate) fn shortest(scientific: &str, out: &mut String) {
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return out.push_str("null");
+    };
+    if mantissa.starts_with('-') {
+        out.push('-');
+    }
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    match exponent.parse::<i32>() {
+        Ok(exponent) if digits != "0" => spell(&digits, exponent + 1, out),
+        _ => out.push_str("0.0"),
+    }
+}
+
+/// Plain between 10^-3 and 10^7, otherwise one digit before the point and `E`; at least one
+/// digit behind the point.
+fn spell(digits: &str, point: i32, out: &mut String) {
     if (-2..8).contains(&point) {
         place_point(digits, point, out);
     } else {
