@@ -91,6 +91,30 @@ fn dropped_columns_are_former_ones_or_the_past_of_their_successor() {
 }
 
 #[test]
+fn rows_of_a_view_need_their_markers_if_its_key_has_more_than_that_of_its_base_table() {
+    let of_view = |row: String| row.replace(r#""t""#, r#""view""#);
+    let base = [column("p", "partition_key", 0, "int"), column("v", "regular", -1, "int")];
+    let is_strict = |base_name: &str, names: [&str; 2]| {
+        let keys = [
+            of_view(column(names[0], "partition_key", 0, "int")),
+            of_view(column(names[1], "clustering", 0, "int")),
+        ];
+        let rest = format!(
+            r#", "views": [{{"keyspace_name": "ks", "view_name": "view",
+                "base_table_name": {base_name},
+                "id": "00000000-0000-0000-0000-000000000007"}}]"#
+        );
+        let catalog = load(ID, &[&base[..], &keys].concat(), &rest).unwrap();
+        assert!(!catalog.by_name("ks", "t").unwrap().strict_liveness);
+        catalog.by_name("ks", "view").unwrap().strict_liveness
+    };
+    assert!(is_strict(r#""t""#, ["v", "p"]) && is_strict(r#""t""#, ["p", "v"]));
+    assert!(!is_strict(r#""t""#, ["p", "p"]));
+    // Without its base table nothing is known of it.
+    assert!(!is_strict(r#""gone""#, ["v", "p"]) && !is_strict("null", ["v", "p"]));
+}
+
+#[test]
 fn layouts() {
     for (flags, layout, counter) in [
         (r#""compound""#, Layout::Ordinary, false),
