@@ -108,7 +108,7 @@ type UserTypes = HashMap<(String, String), Arc<UserType>>;
 type ByTable<T> = HashMap<(String, String), Vec<T>>;
 
 impl Catalog {
-    /// Loads a schema document.
+    /// Loads a schema document. Tables without a partition key are left out: they are not whole.
     ///
     /// ```
     /// use helenus_cql::schema::Catalog;
@@ -154,7 +154,12 @@ impl Catalog {
             let dropped = dropped.remove(&name).unwrap_or_default();
             let mut table = table(&row, columns, dropped, &types)?;
             table.strict_liveness = is_strict;
-            tables.push(table);
+            // A table may be there without its columns: one that was dropped between the reads of
+            // the two, or of a node that starts, which deletes and rewrites the rows of its own
+            // tables in several mutations.
+            if !table.partition_key.is_empty() {
+                tables.push(table);
+            }
         }
         Ok(Self::new(tables))
     }

@@ -118,7 +118,7 @@ impl Journal {
 
     fn follow(&mut self, newer: &[Written<'_>]) -> Result<Vec<Change>, JournalError> {
         let rows = changed(&self.rows, newer)?;
-        let newer = Catalog::from_value(document(&rows))?.without_torsos();
+        let newer = Catalog::from_value(document(&rows))?;
         let mut catalog = Catalog::clone(&self.catalog);
         let changes = catalog.absorb(newer);
         self.rows = rows;
@@ -136,7 +136,7 @@ impl Journal {
             types.entry(key.clone()).or_insert_with(|| row.clone());
         }
         add_base_columns(&mut told, &self.rows);
-        let tables = Catalog::from_value(document(&told))?.without_torsos();
+        let tables = Catalog::from_value(document(&told))?;
         let is_part =
             |table: &Table| self.catalog.table(table.id).is_none() && drops_columns(older, table);
         if tables.tables().any(is_part) {

@@ -123,7 +123,8 @@ fn layouts() {
         (r#""dense", "compound""#, Layout::Dense, false),
         ("", Layout::StaticCompact, false),
     ] {
-        let text = format!(r#"{{"tables": [{}], "columns": []}}"#, table(ID, flags));
+        let (table, key) = (table(ID, flags), column("p", "partition_key", 0, "int"));
+        let text = format!(r#"{{"tables": [{table}], "columns": [{key}]}}"#);
         let catalog = Catalog::from_document(&text).unwrap();
         let table = catalog.by_name("ks", "t").unwrap();
         assert_eq!((table.layout, table.counter), (layout, counter), "{flags}");
@@ -172,6 +173,23 @@ fn a_newer_schema_forgets_nothing() {
     assert_eq!(catalog.absorb(Catalog::default()), [Change::Dropped(new)]);
     assert_eq!(catalog.absorb(Catalog::default()), []);
     assert!(catalog.table(new).is_some());
+}
+
+/// One that is dropped after `tables` was read and before `columns` is.
+#[test]
+fn a_table_without_a_partition_key_is_left_out() {
+    let (key, value) = (column("p", "partition_key", 0, "int"), column("v", "regular", -1, "text"));
+    for torso in [vec![], vec![value.clone()], vec![column("c", "clustering", 0, "int")]] {
+        let mut catalog = load(ID, &torso, "").unwrap();
+        assert!(catalog.tables().next().is_none() && catalog.by_name("ks", "t").is_none());
+        let whole = load(ID, &[key.clone(), value.clone()], "").unwrap();
+        let id = whole.by_name("ks", "t").unwrap().id;
+        // What is whole is new, and nothing of the part is mixed into it.
+        assert_eq!(catalog.absorb(whole.clone()), [Change::Created(id)]);
+        assert_eq!(catalog.table(id), whole.table(id));
+        assert_eq!(catalog.absorb(load(ID, &torso, "").unwrap()), [Change::Dropped(id)]);
+        assert_eq!(catalog.table(id), whole.table(id));
+    }
 }
 
 #[test]
