@@ -122,6 +122,10 @@ pub struct Table {
     pub counter: bool,
     /// How it is laid out.
     pub layout: Layout,
+    /// A row is there only while its marker is live, whatever its columns hold: so in views whose
+    /// key has a column that the key of their base table has not, because that column's value may
+    /// move a row to another place and leave its cells behind.
+    pub strict_liveness: bool,
     /// The partition key, in order.
     pub partition_key: Vec<Column>,
     /// The clustering key, in order.
@@ -152,6 +156,7 @@ impl Table {
             cdc: false,
             counter: false,
             layout: Layout::Ordinary,
+            strict_liveness: false,
             partition_key: Vec::new(),
             clustering: Vec::new(),
             columns: Vec::new(),

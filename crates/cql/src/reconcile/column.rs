@@ -137,12 +137,18 @@ impl ComplexState {
         Ok(state)
     }
 
+    /// Both hold nothing that their own deletion covers. So what is held is gone through only if
+    /// the other's deletion is stronger, and many small writes to a large collection cost little.
     fn merge(&mut self, other: Self) {
-        self.deletion = self.deletion.max(other.deletion);
-        for (key, cell) in other.cells {
-            self.put(key, cell);
+        if other.deletion > self.deletion {
+            self.deletion = other.deletion;
+            self.shadow(None);
         }
-        self.shadow(None);
+        for (key, cell) in other.cells {
+            if !covers(self.deletion, cell.timestamp) {
+                self.put(key, cell);
+            }
+        }
     }
 
     /// The winner keeps its own spelling of the element.

@@ -35,21 +35,20 @@ impl RowState {
     }
 
     /// Takes over what another state of the same row knows.
-    pub fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, mut other: Self) {
+        // Of the two, only the one with the weaker deletion can hold something that is covered.
+        self.delete(other.deletion);
+        other.delete(self.deletion);
         self.liveness = stronger(self.liveness, other.liveness);
         self.columns.merge(other.columns);
-        let deletion = self.deletion.max(other.deletion);
-        self.deletion = deletion;
-        self.delete(deletion);
     }
 
     /// Covers the row with a deletion: its own, of a range it lies in, or of its partition.
     pub fn delete(&mut self, deletion: Option<Deletion>) {
-        self.deletion = self.deletion.max(deletion);
-        let deletion = self.deletion;
-        if deletion.is_none() {
+        if deletion <= self.deletion {
             return;
         }
+        self.deletion = deletion;
         self.liveness = self.liveness.filter(|liveness| !covers(deletion, liveness.timestamp));
         self.columns.0.retain_mut(|(_, column)| column.shadow(deletion));
     }

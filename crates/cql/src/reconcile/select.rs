@@ -99,7 +99,8 @@ impl View<'_> {
             !covers(deletion, liveness.timestamp) && is_live(&liveness, self.now)
         });
         let columns = self.columns(&self.regulars, row, above)?;
-        if !marked && !columns.any_live {
+        let is_there = marked || (columns.any_live && !self.table.strict_liveness);
+        if !is_there {
             return Ok(None);
         }
         let mut out = String::from(head);

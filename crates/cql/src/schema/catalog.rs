@@ -113,13 +113,6 @@ impl Catalog {
         }
     }
 
-    /// Leaves out tables without a key. A node that starts deletes and rewrites the rows of its
-    /// own tables in several mutations, between which a table may be there without its columns.
-    pub(super) fn without_torsos(mut self) -> Self {
-        self.tables.retain(|_, table| !table.partition_key.is_empty());
-        self
-    }
-
     /// Removes the dropped tables, those of one name oldest first.
     fn take_dropped(&mut self) -> Vec<Table> {
         let ids = self.names.values().flatten().filter(|id| self.dropped.contains(id));

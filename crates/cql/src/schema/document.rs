@@ -68,6 +68,7 @@ struct ViewRow {
     keyspace_name: String,
     view_name: String,
     id: Uuid,
+    base_table_name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -107,7 +108,7 @@ type UserTypes = HashMap<(String, String), Arc<UserType>>;
 type ByTable<T> = HashMap<(String, String), Vec<T>>;
 
 impl Catalog {
-    /// Loads a schema document.
+    /// Loads a schema document. Tables without a partition key are left out: they are not whole.
     ///
     /// ```
     /// use helenus_cql::schema::Catalog;
@@ -144,21 +145,49 @@ impl Catalog {
             let table = (row.keyspace_name.clone(), row.table_name.clone());
             dropped.entry(table).or_default().push(row);
         }
-        let views = document.views.into_iter().map(|view| TableRow {
-            keyspace_name: view.keyspace_name,
-            table_name: view.view_name,
-            id: view.id,
-            cdc: None,
-            flags: Some(vec!["compound".to_owned()]),
-        });
+        let views = document.views.iter().map(|view| (view.as_table(), view.is_strict(&columns)));
+        let views: Vec<_> = views.collect();
         let mut tables = Vec::new();
-        for row in document.tables.into_iter().chain(views) {
+        for (row, is_strict) in document.tables.into_iter().map(|row| (row, false)).chain(views) {
             let name = (row.keyspace_name.clone(), row.table_name.clone());
             let columns = columns.remove(&name).unwrap_or_default();
             let dropped = dropped.remove(&name).unwrap_or_default();
-            tables.push(table(&row, columns, dropped, &types)?);
+            let mut table = table(&row, columns, dropped, &types)?;
+            table.strict_liveness = is_strict;
+            // A table may be there without its columns: one that was dropped between the reads of
+            // the two, or of a node that starts, which deletes and rewrites the rows of its own
+            // tables in several mutations.
+            if !table.partition_key.is_empty() {
+                tables.push(table);
+            }
         }
         Ok(Self::new(tables))
+    }
+}
+
+impl ViewRow {
+    /// A view is stored as an ordinary table.
+    fn as_table(&self) -> TableRow {
+        TableRow {
+            keyspace_name: self.keyspace_name.clone(),
+            table_name: self.view_name.clone(),
+            id: self.id,
+            cdc: None,
+            flags: Some(vec!["compound".to_owned()]),
+        }
+    }
+
+    /// Whether its key has a column that is none of its base table's key. Without the base table
+    /// nothing can be said.
+    fn is_strict(&self, columns: &ByTable<ColumnRow>) -> bool {
+        let key_of = |table: &str| -> Vec<&str> {
+            let columns = columns.get(&(self.keyspace_name.clone(), table.to_owned()));
+            let columns = columns.into_iter().flatten();
+            let key = columns.filter(|row| matches!(&*row.kind, "partition_key" | "clustering"));
+            key.map(|row| &*row.column_name).collect()
+        };
+        let base = self.base_table_name.as_deref().map(key_of).unwrap_or_default();
+        !base.is_empty() && key_of(&self.view_name).iter().any(|name| !base.contains(name))
     }
 }
 

@@ -125,7 +125,7 @@ impl Journal {
 
     fn follow(&mut self, newer: &[Written<'_>]) -> Result<Vec<Change>, JournalError> {
         let rows = changed(&self.rows, newer)?;
-        let newer = Catalog::from_value(document(&rows))?.without_torsos();
+        let newer = Catalog::from_value(document(&rows))?;
         let mut catalog = Catalog::clone(&self.catalog);
         let changes = catalog.absorb(newer);
         self.rows = rows;
@@ -142,7 +142,8 @@ impl Journal {
         for (key, row) in self.rows.get("types").into_iter().flatten() {
             types.entry(key.clone()).or_insert_with(|| row.clone());
         }
-        let tables = Catalog::from_value(document(&told))?.without_torsos();
+        add_base_columns(&mut told, &self.rows);
+        let tables = Catalog::from_value(document(&told))?;
         let is_part =
             |table: &Table| self.catalog.table(table.id).is_none() && drops_columns(older, table);
         if tables.tables().any(is_part) {
@@ -155,6 +156,29 @@ impl Journal {
             }
         }
         Ok(())
+    }
+}
+
+/// Adds the columns of base tables that are there to this day: what a view of the past shows depends
+/// on its base table's key, and the past may not tell it.
+fn add_base_columns(told: &mut Schema, present: &Schema) {
+    let (Some(tables), Some(columns)) = (present.get("tables"), present.get("columns")) else {
+        return;
+    };
+    for view in told.get("views").cloned().unwrap_or_default().values() {
+        let text = |name: &str| view.get(name).and_then(Value::as_str).map(str::to_owned);
+        let (Some(keyspace), Some(base)) = (text("keyspace_name"), text("base_table_name")) else {
+            continue;
+        };
+        let base = [keyspace, base];
+        let id = tables.get(&base[..]).and_then(|table| table.get("id"));
+        if id.is_none() || id != view.get("base_table_id") {
+            continue;
+        }
+        let known = told.entry("columns").or_default();
+        for (key, row) in columns.iter().filter(|(key, _)| key.starts_with(&base)) {
+            known.entry(key.clone()).or_insert_with(|| row.clone());
+        }
     }
 }
 

@@ -4,3 +4,4 @@ mod history;
 mod merge;
 mod rules;
 mod values;
+mod views;

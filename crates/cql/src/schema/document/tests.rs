@@ -91,6 +91,30 @@ fn dropped_columns_are_former_ones_or_the_past_of_their_successor() {
 }
 
 #[test]
+fn rows_of_a_view_need_their_markers_if_its_key_has_more_than_that_of_its_base_table() {
+    let of_view = |row: String| row.replace(r#""t""#, r#""view""#);
+    let base = [column("p", "partition_key", 0, "int"), column("v", "regular", -1, "int")];
+    let is_strict = |base_name: &str, names: [&str; 2]| {
+        let keys = [
+            of_view(column(names[0], "partition_key", 0, "int")),
+            of_view(column(names[1], "clustering", 0, "int")),
+        ];
+        let rest = format!(
+            r#", "views": [{{"keyspace_name": "ks", "view_name": "view",
+                "base_table_name": {base_name},
+                "id": "00000000-0000-0000-0000-000000000007"}}]"#
+        );
+        let catalog = load(ID, &[&base[..], &keys].concat(), &rest).unwrap();
+        assert!(!catalog.by_name("ks", "t").unwrap().strict_liveness);
+        catalog.by_name("ks", "view").unwrap().strict_liveness
+    };
+    assert!(is_strict(r#""t""#, ["v", "p"]) && is_strict(r#""t""#, ["p", "v"]));
+    assert!(!is_strict(r#""t""#, ["p", "p"]));
+    // Without its base table nothing is known of it.
+    assert!(!is_strict(r#""gone""#, ["v", "p"]) && !is_strict("null", ["v", "p"]));
+}
+
+#[test]
 fn layouts() {
     for (flags, layout, counter) in [
         (r#""compound""#, Layout::Ordinary, false),
@@ -99,7 +123,8 @@ fn layouts() {
         (r#""dense", "compound""#, Layout::Dense, false),
         ("", Layout::StaticCompact, false),
     ] {
-        let text = format!(r#"{{"tables": [{}], "columns": []}}"#, table(ID, flags));
+        let (table, key) = (table(ID, flags), column("p", "partition_key", 0, "int"));
+        let text = format!(r#"{{"tables": [{table}], "columns": [{key}]}}"#);
         let catalog = Catalog::from_document(&text).unwrap();
         let table = catalog.by_name("ks", "t").unwrap();
         assert_eq!((table.layout, table.counter), (layout, counter), "{flags}");
@@ -148,6 +173,23 @@ fn a_newer_schema_forgets_nothing() {
     assert_eq!(catalog.absorb(Catalog::default()), [Change::Dropped(new)]);
     assert_eq!(catalog.absorb(Catalog::default()), []);
     assert!(catalog.table(new).is_some());
+}
+
+/// One that is dropped after `tables` was read and before `columns` is.
+#[test]
+fn a_table_without_a_partition_key_is_left_out() {
+    let (key, value) = (column("p", "partition_key", 0, "int"), column("v", "regular", -1, "text"));
+    for torso in [vec![], vec![value.clone()], vec![column("c", "clustering", 0, "int")]] {
+        let mut catalog = load(ID, &torso, "").unwrap();
+        assert!(catalog.tables().next().is_none() && catalog.by_name("ks", "t").is_none());
+        let whole = load(ID, &[key.clone(), value.clone()], "").unwrap();
+        let id = whole.by_name("ks", "t").unwrap().id;
+        // What is whole is new, and nothing of the part is mixed into it.
+        assert_eq!(catalog.absorb(whole.clone()), [Change::Created(id)]);
+        assert_eq!(catalog.table(id), whole.table(id));
+        assert_eq!(catalog.absorb(load(ID, &torso, "").unwrap()), [Change::Dropped(id)]);
+        assert_eq!(catalog.table(id), whole.table(id));
+    }
 }
 
 #[test]

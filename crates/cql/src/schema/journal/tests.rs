@@ -24,7 +24,7 @@ fn id(number: u128) -> TableId {
 
 /// What describes `system_schema` itself, and a table `ks.t` of this number if there is one.
 fn journal(table: Option<u128>) -> Journal {
-    let system: [(&str, u128, &[ColumnRow]); 3] = [
+    let system: [(&str, u128, &[ColumnRow]); 4] = [
         ("tables", 1001, &[("table_name", "clustering", 0, "text"), ("id", "regular", -1, "uuid")]),
         (
             "columns",
@@ -44,6 +44,16 @@ fn journal(table: Option<u128>) -> Journal {
                 ("type_name", "clustering", 0, "text"),
                 ("field_names", "regular", -1, "frozen<list<text>>"),
                 ("field_types", "regular", -1, "frozen<list<text>>"),
+            ],
+        ),
+        (
+            "views",
+            1004,
+            &[
+                ("view_name", "clustering", 0, "text"),
+                ("id", "regular", -1, "uuid"),
+                ("base_table_id", "regular", -1, "uuid"),
+                ("base_table_name", "regular", -1, "text"),
             ],
         ),
     ];
@@ -99,6 +109,15 @@ impl<'a> Ddl<'a> {
 
     fn drop_type(&self, name: &'static str) -> Mutation<'a> {
         vec![self.update("types", vec![self.deleted(&[name])])]
+    }
+
+    /// A view of the table `t` of number 1.
+    fn create_view(&self, name: &'static str, number: u128, columns: &[ColumnRow]) -> Mutation<'a> {
+        let id = |number| Uuid::from_u128(number).as_bytes().to_vec();
+        let base = [("base_table_id", id(1)), ("base_table_name", b"t".to_vec())];
+        let cells = [&base[..], &[("id", id(number))]].concat();
+        let row = self.written("views", &[name], &cells);
+        vec![self.update("views", vec![row]), self.columns(name, columns, &[])]
     }
 
     fn table(&self, table: &'static str, number: u128) -> PartitionUpdate<'a> {
@@ -277,4 +296,24 @@ fn older_ddl_does_not_change_what_the_document_says() {
     let changes = apply(&mut journal, NEW, |ddl| ddl.alter(("t", 1), &[newer], &["v"]));
     assert_eq!(changes, [Change::Altered(id(1))]);
     assert_eq!(columns(&journal, id(1)), (vec!["p".into(), "w".into()], vec!["v".into()]));
+}
+
+/// Both views come with the log; the key of their base table comes with the document, or with the log.
+#[test]
+fn a_view_knows_whether_its_rows_need_their_markers() {
+    let by_value: [ColumnRow; 2] =
+        [("v", "partition_key", 0, "text"), ("p", "clustering", 0, "int")];
+    for at in [OLD, NEW] {
+        for documented in [true, false] {
+            let mut journal = journal(documented.then_some(1));
+            if !documented {
+                apply(&mut journal, at, |ddl| ddl.create("t", 1, &[KEY, VALUE]));
+            }
+            apply(&mut journal, at, |ddl| ddl.create_view("by_value", 2, &by_value));
+            apply(&mut journal, at, |ddl| ddl.create_view("by_key", 3, &[KEY, VALUE]));
+            let catalog = journal.catalog();
+            let is_strict = |number| catalog.table(id(number)).unwrap().strict_liveness;
+            assert_eq!([1, 2, 3].map(is_strict), [false, true, false], "{at} {documented}");
+        }
+    }
 }
