@@ -23,8 +23,8 @@ pub enum Found<'a> {
     Mutation(&'a Record<'a>, Mutation<'a>),
     /// A record that nobody asked to decode.
     Undecoded(&'a Record<'a>),
-    /// A record or section that cannot be read; the next goes on.
-    Damage(Damage),
+    /// A record or section that cannot be read, and the schema there; the next goes on.
+    Damage(Damage, &'a Catalog),
     /// DDL in the log that does not fit the schema it changes.
     Schema(&'a Record<'a>, JournalError),
 }
@@ -98,19 +98,15 @@ pub fn scan(
     let end = loop {
         match reader.next_section(None)? {
             Next::Section(section) => records += visit(&section, history, wanted, each),
-            Next::Damage(damage) => each(Found::Damage(damage)),
+            Next::Damage(damage) => each(Found::Damage(damage, &history.catalog())),
             Next::End(end) => break end,
         }
     };
     let at = reader.position();
     if let Some(reason) = end.reason() {
-        each(Found::Damage(Damage {
-            segment: header.id,
-            offset: at.logical,
-            section: at.file,
-            table: None,
-            reason,
-        }));
+        let (segment, offset, section) = (header.id, at.logical, at.file);
+        let damage = Damage { segment, offset, section, table: None, reason };
+        each(Found::Damage(damage, &history.catalog()));
         // A marker with a wrong checksum is not trusted at all.
         if end != End::BadMarker
             && let Some(section) = reader.salvage()?
@@ -129,15 +125,15 @@ fn visit(
 ) -> u64 {
     let mut count = 0;
     for record in section.records() {
+        let catalog = history.catalog();
         let record = match record {
             Ok(record) => record,
             Err(damage) => {
-                each(Found::Damage(damage));
+                each(Found::Damage(damage, &catalog));
                 continue;
             }
         };
         count += 1;
-        let catalog = history.catalog();
         if !concerns(&record, wanted, &catalog, history) {
             each(Found::Undecoded(&record));
             continue;
@@ -155,7 +151,7 @@ fn visit(
                 if !updates.is_empty() {
                     each(Found::Mutation(&record, Mutation { updates }));
                 }
-                each(Found::Damage(damage));
+                each(Found::Damage(damage, &catalog));
             }
         }
     }
@@ -287,7 +283,10 @@ mod tests {
                 assert_eq!(damages, 0, "what can be read comes first");
                 told.extend(mutation.updates.iter().map(|update| update.table.name.to_string()));
             }
-            Found::Damage(_) => damages += 1,
+            Found::Damage(damage, catalog) => {
+                damages += 1;
+                assert!(damage.table.is_some_and(|id| catalog.table(id).is_none()));
+            }
             Found::Undecoded(_) | Found::Schema(..) => {}
         })
         .unwrap();
