@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use helenus_commitlog::mutation::Updates;
 use helenus_commitlog::{Damage, End, Header, Mutation, Record, SegmentId};
 use helenus_cql::schema::{Catalog, JournalError, Lookup, Table, TableId};
 use helenus_cql::update::{ColumnUpdate, Content, Item, PartitionUpdate};
@@ -17,12 +18,13 @@ use crate::schema::History;
 /// What a scan comes upon.
 #[derive(Debug)]
 pub enum Found<'a> {
-    /// A record and what it says.
+    /// A record and what it says. Of one that can be decoded in part, what comes before the damage,
+    /// which is told next.
     Mutation(&'a Record<'a>, Mutation<'a>),
     /// A record that nobody asked to decode.
     Undecoded(&'a Record<'a>),
-    /// A record or section that cannot be read; the next goes on.
-    Damage(Damage),
+    /// A record or section that cannot be read, and the schema there; the next goes on.
+    Damage(Damage, &'a Catalog),
     /// DDL in the log that does not fit the schema it changes.
     Schema(&'a Record<'a>, JournalError),
 }
@@ -101,19 +103,15 @@ pub fn scan(
     let end = loop {
         match reader.next_section(None)? {
             Next::Section(section) => records += visit(&section, history, wanted, each),
-            Next::Damage(damage) => each(Found::Damage(damage)),
+            Next::Damage(damage) => each(Found::Damage(damage, &history.catalog())),
             Next::End(end) => break end,
         }
     };
     let at = reader.position();
     if let Some(reason) = end.reason() {
-        each(Found::Damage(Damage {
-            segment: header.id,
-            offset: at.logical,
-            section: at.file,
-            table: None,
-            reason,
-        }));
+        let (segment, offset, section) = (header.id, at.logical, at.file);
+        let damage = Damage { segment, offset, section, table: None, reason };
+        each(Found::Damage(damage, &history.catalog()));
         // A marker with a wrong checksum is not trusted at all.
         if end != End::BadMarker
             && let Some(section) = reader.salvage()?
@@ -132,15 +130,15 @@ fn visit(
 ) -> u64 {
     let mut count = 0;
     for record in section.records() {
+        let catalog = history.catalog();
         let record = match record {
             Ok(record) => record,
             Err(damage) => {
-                each(Found::Damage(damage));
+                each(Found::Damage(damage, &catalog));
                 continue;
             }
         };
         count += 1;
-        let catalog = history.catalog();
         if !concerns(&record, wanted, &catalog, history) {
             each(Found::Undecoded(&record));
             continue;
@@ -152,10 +150,31 @@ fn visit(
                 }
                 each(Found::Mutation(&record, mutation));
             }
-            Err(damage) => each(Found::Damage(damage)),
+            Err(damage) => {
+                // Not followed: a part of a change of the schema may leave it in pieces.
+                let updates = updates_before(&damage, &record, &catalog);
+                if !updates.is_empty() {
+                    each(Found::Mutation(&record, Mutation { updates }));
+                }
+                each(Found::Damage(damage, &catalog));
+            }
         }
     }
     count
+}
+
+/// The updates before the one that could not be decoded. Where it is not an update that failed, as with
+/// bytes that are left over, nothing vouches for what was read before.
+fn updates_before<'a>(
+    damage: &Damage,
+    record: &Record<'a>,
+    catalog: &'a Catalog,
+) -> Vec<PartitionUpdate<'a>> {
+    if damage.table.is_none() {
+        return Vec::new();
+    }
+    let updates = Updates::new(record.payload, record.version, catalog);
+    updates.into_iter().flatten().map_while(Result::ok).collect()
 }
 
 fn concerns(
@@ -244,7 +263,49 @@ pub fn find_truncations(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    /// The tables that the recorded ALTER TABLE writes to, as far as they are told of, how much is
+    /// damaged, and whether the schema has changed.
+    fn told_without(unknown: &str) -> (Vec<String>, usize, bool) {
+        const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../commitlog/tests/fixtures");
+        let text = std::fs::read_to_string(format!("{FIXTURES}/schema.json")).unwrap();
+        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        document["taken_at_us"] = 1.into();
+        let is_known = |row: &serde_json::Value| {
+            row["keyspace_name"] != "system_schema" || row["table_name"] != unknown
+        };
+        document["tables"].as_array_mut().unwrap().retain(is_known);
+        let mut history = History::new(&document.to_string()).unwrap();
+        let before = history.catalog();
+        let (mut told, mut damages) = (Vec::new(), 0);
+        let path = format!("{FIXTURES}/plain.log");
+        let wanted = Wanted::Table("system_schema", "columns");
+        scan(Path::new(&path), &mut history, &wanted, &mut |found| match found {
+            Found::Mutation(_, mutation) => {
+                assert_eq!(damages, 0, "what can be read comes first");
+                told.extend(mutation.updates.iter().map(|update| update.table.name.to_string()));
+            }
+            Found::Damage(damage, catalog) => {
+                damages += 1;
+                assert!(damage.table.is_some_and(|id| catalog.table(id).is_none()));
+            }
+            Found::Undecoded(_) | Found::Schema(..) => {}
+        })
+        .unwrap();
+        (told, damages, !Arc::ptr_eq(&history.catalog(), &before))
+    }
+
+    #[test]
+    fn what_a_record_says_before_a_table_that_is_not_known_is_told_and_not_followed() {
+        let (all, damages, is_followed) = told_without("nothing");
+        assert!(all.len() == 4 && damages == 0 && is_followed, "{all:?}");
+        for (known, unknown) in all.iter().enumerate() {
+            assert_eq!(told_without(unknown), (all[..known].to_vec(), 1, false));
+        }
+    }
 
     #[test]
     fn a_folder_gives_its_segments_by_id_whatever_their_indexes_are() {

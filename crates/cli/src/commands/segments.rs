@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use helenus::capture::commitlog::{Damage, Record};
-use helenus::capture::cql::schema::{Lookup, TableId};
+use helenus::capture::cql::schema::{Catalog, Lookup, TableId};
 use helenus::capture::offline::{Found, Scanned, Wanted, find, scan};
 use helenus::capture::schema::History;
 use helenus::{Failure, Kind};
@@ -92,7 +92,7 @@ impl<'o> Reading<'o> {
         let mut complaints = Vec::new();
         let scanned = scan(path, history, wanted, &mut |found| {
             let complaint = match &found {
-                Found::Damage(damage) => Some(Complaint::of(damage)),
+                Found::Damage(damage, catalog) => Some(Complaint::of(damage, catalog)),
                 Found::Schema(record, error) => Some(Complaint::at(record, error.to_string())),
                 Found::Mutation(..) | Found::Undecoded(_) => None,
             };
@@ -161,28 +161,35 @@ impl Refused {
 struct Complaint {
     segment: i64,
     offset: u64,
+    /// By name, or by id if the schema does not have it.
+    table: Option<String>,
     reason: String,
 }
 
 impl Complaint {
-    fn of(damage: &Damage) -> Self {
+    fn of(damage: &Damage, catalog: &Catalog) -> Self {
         let reason = damage.reason.to_string();
-        Complaint { segment: damage.segment.0, offset: damage.offset, reason }
+        let table = damage.table.map(|id| match catalog.table(id) {
+            Some(table) => format!("{}.{}", table.keyspace, table.name),
+            None => id.to_string(),
+        });
+        Complaint { segment: damage.segment.0, offset: damage.offset, table, reason }
     }
 
     fn at(record: &Record<'_>, reason: String) -> Self {
-        Complaint { segment: record.segment.0, offset: record.start, reason }
+        Complaint { segment: record.segment.0, offset: record.start, table: None, reason }
     }
 
     fn tell(&self, path: &Path, output: &Output) {
-        let Complaint { segment, offset, reason } = self;
+        let Complaint { segment, offset, table, reason } = self;
         let file = path.display().to_string();
-        let mut text = format!("damaged: {file} at {offset}: {reason}");
+        let of = table.as_ref().map_or_else(String::new, |table| format!("table {table}: "));
+        let mut text = format!("damaged: {file} at {offset}: {of}{reason}");
         if reason.contains("in the schema") {
             text.push_str("; write a newer schema with `helenus capture schema`");
         }
         let details = json!({
-            "file": file, "segment": segment, "offset": offset, "reason": reason,
+            "file": file, "segment": segment, "offset": offset, "table": table, "reason": reason,
         });
         output.complain(&text, &json!({ "damage": details }));
     }
@@ -254,5 +261,29 @@ impl Failure for UnknownTable {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some("check the name, or write a newer schema with `helenus capture schema`".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use helenus::capture::commitlog::{Reason, SegmentId};
+
+    use super::*;
+
+    #[test]
+    fn damage_names_its_table() {
+        let id = "00000000-0000-0000-0000-000000000001";
+        let document = format!(
+            r#"{{"tables": [{{"keyspace_name": "ks", "table_name": "t", "id": "{id}"}}],
+                "columns": [{{"keyspace_name": "ks", "table_name": "t", "column_name": "id",
+                    "kind": "partition_key", "position": 0, "type": "int"}}]}}"#
+        );
+        let known = Catalog::from_document(&document).unwrap();
+        let table = known.tables().next().map(|table| table.id);
+        let reason = Reason::PayloadChecksum;
+        let damage = Damage { segment: SegmentId(7), offset: 8, section: 0, table, reason };
+        let named = |catalog: &Catalog| Complaint::of(&damage, catalog).table;
+        assert_eq!(named(&known).as_deref(), Some("ks.t"));
+        assert_eq!(named(&Catalog::default()).as_deref(), Some(id));
     }
 }

@@ -107,9 +107,16 @@ pub(super) fn decode<'a>(
         update.static_row = Some(row::static_row(reader, &context)?);
     }
     let estimate = if flags & HAS_ROW_ESTIMATE == 0 { 0 } else { reader.unsigned_vint()? };
-    // The estimate is taken for what it is, and not beyond what ordinary writes have.
-    update.items.reserve_exact(usize::try_from(estimate.min(128)).unwrap_or(0));
+    // The estimate is taken for what it is, and not beyond what ordinary writes have or what is left
+    // of the record could hold.
+    let estimate = usize::try_from(estimate.min(128)).unwrap_or(0).min(reader.rest().len());
+    update.items.reserve_exact(estimate);
     items(reader, &context, &mut update.items)?;
+    // Nodes count their rows. What claims more than it has must not keep the room: a record of many
+    // tiny updates would take hundreds of times its own size.
+    if update.items.len() < estimate {
+        update.items.shrink_to_fit();
+    }
     Ok(update)
 }
 

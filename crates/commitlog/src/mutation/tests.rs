@@ -259,3 +259,21 @@ fn what_is_wrong_is_named() {
 fn errors_stay_small() {
     assert!(size_of::<Error>() <= 64 && size_of::<crate::Damage>() <= 64);
 }
+
+#[test]
+fn rows_that_are_claimed_and_do_not_come_take_no_room() {
+    let catalog = catalog("id partition_key int\n c clustering int");
+    let update = |estimate: &str, rows: &str| {
+        format!("{TABLE} 04 00000007 10 05 00 00 00 {estimate} {rows} 01")
+    };
+    let capacities = |update: &str, count: usize| -> Vec<usize> {
+        let payload = bytes(&format!("{count:02x} {}", update.repeat(count)));
+        let mutation = decode(&payload, Version::V7, &catalog).unwrap();
+        mutation.updates.iter().map(|update| update.items.capacity()).collect()
+    };
+    let row = "24 00 00000001 00";
+    assert_eq!(capacities(&update("80 ff", ""), 100), [0; 100]);
+    assert_eq!(capacities(&update("80 ff", row), 100), [1; 100]);
+    // What is as many as it says was put where it stays.
+    assert_eq!(capacities(&update("03", &row.repeat(3)), 2), [3; 2]);
+}

@@ -45,7 +45,7 @@ pub(super) fn run(
         for path in group {
             reading.scan(path, &mut history, &wanted, &mut |found| match found {
                 Found::Mutation(record, mutation) => printer.print(record, mutation),
-                Found::Undecoded(_) | Found::Damage(_) | Found::Schema(..) => Ok(()),
+                Found::Undecoded(_) | Found::Damage(..) | Found::Schema(..) => Ok(()),
             })?;
         }
         newest = newest.later(history);

@@ -87,7 +87,7 @@ fn look(
                 );
             let is_wanted = is_first || is_any;
             let is_fine = is_wanted && !is_ddl;
-            (is_wanted, if is_fine { Ok(()) } else { Err(Complaint::of(&damage)) })
+            (is_wanted, if is_fine { Ok(()) } else { Err(Complaint::of(&damage, catalog)) })
         }
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn run(
                 count_undecoded(tables, record);
                 Ok(())
             }
-            Found::Damage(found) => {
+            Found::Damage(found, _) => {
                 let reason = found.reason.to_string();
                 damage.push(DamageReport { offset: found.offset, reason });
                 Ok(())
