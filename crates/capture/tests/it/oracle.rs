@@ -257,7 +257,7 @@ fn merged(
                 }
             }
             Found::Undecoded(_) => {}
-            Found::Damage(damage) => {
+            Found::Damage(damage, _) => {
                 assert!(!is_whole || damage.table == Some(former), "{damage}")
             }
             Found::Schema(record, error) => {
