@@ -196,7 +196,8 @@ fn inet(address: IpAddr) -> String {
     }
 }
 
-/// `1y2mo3d4h5m6s7ms8us9ns`, zero parts left out, one sign before all of it.
+/// `1y2mo3d4h5m6s7ms8us9ns`, zero parts left out, one sign before all of it. The least numbers, which
+/// have no positive counterpart, a node leaves out as well.
 fn duration(span: Duration) -> String {
     const UNITS: [(&str, u64); 6] = [
         ("h", 3_600_000_000_000),
@@ -214,11 +215,11 @@ fn duration(span: Duration) -> String {
             text.push_str(unit);
         }
     };
-    let months = u64::from(span.months.unsigned_abs());
+    let months = span.months.checked_abs().map_or(0, |months| u64::from(months.unsigned_abs()));
     push(months / 12, "y");
     push(months % 12, "mo");
-    push(u64::from(span.days.unsigned_abs()), "d");
-    let mut rest = span.nanoseconds.unsigned_abs();
+    push(span.days.checked_abs().map_or(0, |days| u64::from(days.unsigned_abs())), "d");
+    let mut rest = span.nanoseconds.checked_abs().map_or(0, i64::unsigned_abs);
     for (unit, nanoseconds) in UNITS {
         push(rest / nanoseconds, unit);
         rest %= nanoseconds;

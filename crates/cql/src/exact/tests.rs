@@ -45,6 +45,11 @@ fn ordinary_values_are_readable() {
     check("inet", &[127, 0, 0, 1], "\"127.0.0.1\"");
     check("inet", &[&[0; 10][..], &[0xff, 0xff, 1, 2, 3, 4]].concat(), "\"::ffff:1.2.3.4\"");
     check("duration", &[2, 4, 6], "{\"months\":1,\"days\":2,\"nanoseconds\":3}");
+    check(
+        "duration",
+        &[0xf0, 0xff, 0xff, 0xff, 0xff, 1, 0],
+        "{\"months\":-2147483648,\"days\":-1,\"nanoseconds\":0}",
+    );
     check("list<int>", &[0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 7], "[7]");
     check("tuple<int, text>", &[0, 0, 0, 4, 0, 0, 0, 7], "[7]");
     check("tuple<int, text>", &[0xff; 8], "[null,null]");
@@ -69,6 +74,12 @@ fn odd_bytes_stay_what_they_are() {
         ("empty", &[], r#"{"$bytes":"0x"}"#),
         ("text", &[0xff], r#"{"$bytes":"0xff"}"#),
         ("duration", &[0x80, 2, 4, 6], r#"{"$bytes":"0x80020406"}"#),
+        ("duration", &[2, 4, 6, 0], r#"{"$bytes":"0x02040600"}"#),
+        (
+            "tuple<duration, tinyint>",
+            &[0, 0, 0, 4, 2, 4, 6, 0, 0, 0, 0, 1, 5],
+            r#"[{"$bytes":"0x02040600"},5]"#,
+        ),
         // A key that would make the object look like bytes.
         (
             "map<text, tinyint>",

@@ -211,6 +211,14 @@ fn durations() {
     check("duration", "00 00 00", r#""""#);
     check("duration", "01 03 01", r#""-1mo2d1ns""#);
     check("duration", "02 03 00", "the duration is out of range");
+    check("duration", "02 04 06 00", r#""1mo2d3ns""#);
+    check("duration", "02 04 06 ff", r#""1mo2d3ns""#);
+    // Java's Math.abs leaves the least numbers below zero, and those are not printed.
+    check("duration", "f0ffffffff 03 01", r#""-2d1ns""#);
+    check("duration", "01 f0ffffffff 01", r#""-1mo1ns""#);
+    check("duration", "01 03 ffffffffffffffffff", r#""-1mo2d""#);
+    check("duration", "f0ffffffff f0ffffffff ffffffffffffffffff", r#""-""#);
+    check("duration", "f0fffffffd 00 00", r#""-178956970y7mo""#);
 }
 
 #[test]

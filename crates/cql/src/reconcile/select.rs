@@ -127,7 +127,7 @@ impl View<'_> {
             out.push_str("null");
         }
         out.push_str(&statics.text);
-        for column in self.regulars.iter().filter(|column| shown && is_shown(column)) {
+        for column in self.regulars.iter().filter(|column| shown && self.is_shown(column)) {
             field(&column.name, &mut out);
             out.push_str("null");
         }
@@ -166,7 +166,7 @@ impl View<'_> {
                 }
             };
             shown.any_live |= live;
-            if is_shown(column) {
+            if self.is_shown(column) {
                 field(&column.name, &mut shown.text);
                 shown.text.push_str(if live { &text } else { "null" });
             }
@@ -219,6 +219,12 @@ impl View<'_> {
         let written = write_complex(&column.ty, &cells, out);
         written.map(|()| true).map_err(|error| Error::value(&column.name, error))
     }
+
+    /// The value column that compact tables of nothing but a key keep is not shown. It is one like
+    /// any other as soon as the table is no longer compact.
+    fn is_shown(&self, column: &Column) -> bool {
+        self.table.layout != Layout::Dense || *column.ty != CqlType::Empty
+    }
 }
 
 /// Starts a field; only the first one of a row has no comma before it.
@@ -235,11 +241,6 @@ fn field(name: &str, out: &mut String) {
 struct Shown {
     text: String,
     any_live: bool,
-}
-
-/// The value column that compact tables of nothing but a key keep is not shown.
-fn is_shown(column: &Column) -> bool {
-    *column.ty != CqlType::Empty
 }
 
 fn write_value(column: &Column, bytes: &[u8], out: &mut String) -> Result<(), Error> {

@@ -271,3 +271,52 @@ fn a_clustering_time_beyond_the_day_has_its_row() {
     // Below zero is last, because the bytes have no sign.
     assert_eq!(rows[0], r#"{"p": 7, "at": "01:00:00.000000000"}"#);
 }
+
+/// `CREATE TABLE d (p, c, PRIMARY KEY (p, c)) WITH COMPACT STORAGE`, whose rows are cells of a column
+/// that is not declared, and then `ALTER TABLE d DROP COMPACT STORAGE`, which changes nothing but the
+/// table's flags.
+#[test]
+fn the_value_column_of_a_table_of_nothing_but_a_key_shows_when_the_table_is_no_longer_compact() {
+    let column = |name: &str, kind: &str, ty: &str| {
+        format!(
+            r#"{{"keyspace_name": "ks", "table_name": "d", "column_name": "{name}",
+                "kind": "{kind}", "position": 0, "type": "{ty}"}}"#
+        )
+    };
+    let rows = |flags: &str| -> Vec<String> {
+        let columns = [
+            column("p", "partition_key", "tinyint"),
+            column("c", "clustering", "tinyint"),
+            column("value", "regular", "empty"),
+        ];
+        let catalog = Catalog::from_document(&format!(
+            r#"{{"tables": [{{"keyspace_name": "ks", "table_name": "d", "flags": [{flags}],
+                    "id": "00000000-0000-0000-0000-000000000002"}}],
+                "columns": [{}]}}"#,
+            columns.join(",")
+        ));
+        let catalog = catalog.expect("the document above");
+        let table = catalog.by_name("ks", "d").expect("the only table");
+        let value = table.column(b"value", ColumnKind::Regular).expect("its value column");
+        let cell = Cell { timestamp: Timestamp(1), content: Content::Live(&b""[..]) };
+        let liveness = Some(Liveness { timestamp: Timestamp(2), expiry: None });
+        let row = |clustering| RowUpdate {
+            clustering: vec![Some(byte(clustering))],
+            ..RowUpdate::default()
+        };
+        let items = vec![
+            Item::Row(RowUpdate { columns: vec![ColumnUpdate::Simple(value, cell)], ..row(1) }),
+            Item::Row(RowUpdate { liveness, ..row(2) }),
+        ];
+        let (key, deletion, static_row) = (byte(7), None, None);
+        let mut state = TableState::default();
+        let update = PartitionUpdate { table, key, deletion, static_row, items };
+        state.apply(&update).expect("a valid write");
+        state.select(table, Seconds(0)).map(|row| row.expect("a row")).collect()
+    };
+    for compact in [r#""dense""#, r#""dense", "compound""#] {
+        assert_eq!(rows(compact), [r#"{"p": 7, "c": 1}"#, r#"{"p": 7, "c": 2}"#]);
+    }
+    let shown = [r#"{"p": 7, "c": 1, "value": ""}"#, r#"{"p": 7, "c": 2, "value": null}"#];
+    assert_eq!(rows(r#""compound""#), shown);
+}
