@@ -9,6 +9,7 @@ use helenus_broker::contract::{Broker, Offset, Position};
 use helenus_broker::embedded::EmbeddedBroker;
 use helenus_capture::agent::{Agent, AgentError, Pulse, SchemaSource};
 use helenus_capture::commitlog::{Header, SegmentId};
+use helenus_capture::cql::change::json::{Policy, Treatment};
 use helenus_capture::cql::schema::Catalog;
 use helenus_capture::offline::Truncation;
 use helenus_capture::options::Options;
@@ -359,6 +360,12 @@ async fn refused(folders: &Folders, broker: &EmbeddedBroker, options: Options) -
         other["table_name"] = json!("plain");
         other["cdc"] = Value::Null;
         tables.push(other);
+        for (keyspace, table) in [("fx_a", "b"), ("fx", "a_b"), ("fx", "plain")] {
+            document["columns"].as_array_mut().unwrap().push(json!({
+                "keyspace_name": keyspace, "table_name": table, "column_name": "p",
+                "kind": "partition_key", "position": 0, "type": "int",
+            }));
+        }
     });
     let error = Agent::start(options, broker.clone(), schema, clock).await.unwrap_err();
     assert!(error.remedy().is_some(), "{error}");
@@ -379,11 +386,16 @@ async fn options_that_would_lose_changes_are_refused() {
         (&["fx.row"][..], "unknown_table", "fx.row"),
         (&["fx.plain"], "table_without_cdc", "fx.plain"),
         (&["fx.*", "fx_a.b"], "topics_collide", "cassandra.fx_a.b"),
+        (&["xf.*"], "unknown_table", "xf.*"),
     ] {
         let error = refused(&folders, &broker, with(tables)).await;
         assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(word), "{error}");
     }
+    let masks = [("fx.row.v".to_owned(), Treatment::Drop)].into();
+    let masked = Options { policy: Policy::new(masks, b"salt"), ..options(&folders) };
+    let error = refused(&folders, &broker, masked).await;
+    assert_eq!(error.code(), "unknown_table", "{error}");
     let _first = start(options(&folders), &broker).await;
     let second = Options { state: folders.path("other"), ..options(&folders) };
     let error = refused(&folders, &broker, second).await;
