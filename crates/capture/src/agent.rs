@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_broker::contract::{self as broker, Broker, NewRecord};
-use helenus_model::{Clock, Failure, Kind};
+use helenus_model::{Clock, Failure, Kind, told};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -303,7 +303,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let pulse = match asked {
             Ok(Ok(pulse)) => pulse,
             Ok(Err(error)) => {
-                self.account.node_is_away(chain(&error));
+                self.account.node_is_away(told(&error));
                 return Ok(());
             }
             Err(_) => {
@@ -364,7 +364,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
     }
 
     fn failed(&mut self, error: &dyn std::error::Error) -> Step {
-        self.account.waits_for(chain(error));
+        self.account.waits_for(told(error));
         Step::Failed
     }
 
@@ -394,17 +394,6 @@ fn lock(options: &Options) -> Result<File, AgentError> {
         // Some file systems have no locks.
         Err(TryLockError::Error(_)) | Ok(()) => Ok(file),
     }
-}
-
-/// An error and what caused it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        told = format!("{told}: {next}");
-        cause = next.source();
-    }
-    told
 }
 
 /// Says what was not as it should be; once, where it is dealt with.

@@ -222,18 +222,20 @@ impl Knowledge {
         Some(announcement(self.options.topic(table), &event, now))
     }
 
-    /// The truncations that the node itself tells of. At the first look those before `oldest`, the oldest
-    /// segment in the folder, are no news: nobody was told of what they emptied.
+    /// The truncations that the node itself tells of. At the first look those before the oldest segment
+    /// in the folder are no news: nobody was told of what they emptied.
     pub(crate) fn look_at(
         &mut self,
         truncations: Vec<(TableId, Truncation)>,
-        oldest: Option<SegmentId>,
         now: Timestamp,
     ) -> Vec<NewRecord> {
-        let is_first = std::mem::take(&mut self.is_first);
+        let since = std::mem::take(&mut self.is_first).then(|| {
+            let found = list(&self.options.cdc_raw).unwrap_or_default();
+            found.first().map_or(SegmentId(i64::MAX), |oldest| oldest.id)
+        });
         let mut told = Vec::new();
         for (id, truncation) in truncations {
-            let is_news = !is_first || oldest.is_some_and(|oldest| truncation.segment >= oldest);
+            let is_news = since.is_none_or(|oldest| truncation.segment >= oldest);
             told.extend(self.emptied(id, truncation, now).filter(|_| is_news));
         }
         told

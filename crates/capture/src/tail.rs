@@ -176,8 +176,7 @@ impl Tail {
 
     /// Takes what the node tells of emptied tables.
     pub(crate) fn look_at(&mut self, truncations: Vec<(TableId, Truncation)>, now: Timestamp) {
-        let oldest = list(&self.options.cdc_raw).ok().and_then(|found| Some(found.first()?.id));
-        let told = self.knowledge.look_at(truncations, oldest, now);
+        let told = self.knowledge.look_at(truncations, now);
         self.announces |= !told.is_empty();
         self.waiting.extend(told);
     }

@@ -1,10 +1,9 @@
 //! How a command ends: the exit codes, and the one type every failure becomes.
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::process::ExitCode;
 
-use helenus::{BackendError, Failure, Kind};
+use helenus::{BackendError, Failure, Kind, causes};
 
 /// How a command that did not fail ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,34 +76,10 @@ impl Failed {
     }
 }
 
-/// What an error was caused by, each told once and on one line: some libraries repeat their cause in
-/// their own words.
-pub(crate) fn causes(error: &dyn Error) -> Vec<String> {
-    let mut told = vec![error.to_string()];
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let lines = cause.to_string();
-        let text = lines.split_whitespace().collect::<Vec<_>>().join(" ");
-        if !told.iter().any(|told| told.contains(&text)) {
-            told.push(text);
-        }
-        next = cause.source();
-    }
-    told.remove(0);
-    told
-}
-
 impl<E: Failure + Send + Sync + 'static> From<E> for Failed {
     fn from(error: E) -> Self {
         Failed(BackendError::new(error))
     }
-}
-
-/// An error with its causes, in one line.
-pub(crate) fn told(error: &dyn Error) -> String {
-    let mut told = vec![error.to_string()];
-    told.extend(causes(error));
-    told.join(": ")
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -56,7 +56,7 @@ pub use brokers::{Broker, BrokerOpenError, BrokerOptions, Publisher};
 pub use helenus_model::{
     BackendError, ChannelId, Clock, EventId, Expected, Failure, InvalidId, InvalidMessage, Kind,
     ManualClock, Message, MessageId, NewEvent, OperationId, Payload, Random, RecordedEvent,
-    SeededRandom, StreamId, SystemClock, SystemRandom, Timestamp, Version, backend,
+    SeededRandom, StreamId, SystemClock, SystemRandom, Timestamp, Version, backend, causes, told,
 };
 #[cfg(feature = "sqlite")]
 pub use helenus_sqlite::{Inspection, OpenError};

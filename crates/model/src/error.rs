@@ -67,3 +67,55 @@ pub trait Failure: Error {
         None
     }
 }
+
+/// What an error was caused by, each told once and on one line: some libraries repeat their cause in
+/// their own words.
+///
+/// ```
+/// #[derive(Debug, thiserror::Error)]
+/// #[error("cannot save")]
+/// struct Unsaved(#[source] std::io::Error);
+///
+/// let error = Unsaved(std::io::Error::other("the disk is full"));
+/// assert_eq!(helenus_model::causes(&error), ["the disk is full"]);
+/// assert_eq!(helenus_model::told(&error), "cannot save: the disk is full");
+/// ```
+#[must_use]
+pub fn causes(error: &dyn Error) -> Vec<String> {
+    let mut told = vec![error.to_string()];
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let lines = cause.to_string();
+        let text = lines.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !told.iter().any(|told| told.contains(&text)) {
+            told.push(text);
+        }
+        next = cause.source();
+    }
+    told.remove(0);
+    told
+}
+
+/// An error with its [`causes`], in one line.
+#[must_use]
+pub fn told(error: &dyn Error) -> String {
+    let mut told = vec![error.to_string()];
+    told.extend(causes(error));
+    told.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Link(&'static str, #[source] Option<Box<Link>>);
+
+    #[test]
+    fn each_cause_is_told_once_and_on_one_line() {
+        let words = ["no leader", "refused: no\n  leader", "cannot publish"];
+        let chain = words.into_iter().fold(None, |cause, word| Some(Box::new(Link(word, cause))));
+        assert_eq!(told(&*chain.unwrap()), "cannot publish: refused: no leader");
+    }
+}

@@ -22,7 +22,7 @@ pub use backend_error::BackendError;
 pub use backoff::Backoff;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use content::{ContentHash, Fingerprint, Payload};
-pub use error::{Failure, Kind};
+pub use error::{Failure, Kind, causes, told};
 pub use event::{Expected, NewEvent, RecordedEvent, Version};
 pub use hint::{Hint, hints_topic};
 pub use id::{ChannelId, EventId, InvalidId, MessageId, OperationId, StreamId};

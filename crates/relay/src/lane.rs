@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_broker::contract::{self as broker, Broker, NewRecord, Publisher, Transaction};
-use helenus_model::MessageId;
 use helenus_model::limits::DISPATCH_BATCH_MAX;
+use helenus_model::{MessageId, told};
 use helenus_store::contract::{Dispatch, Lease, Leases, Outcome, Pending, Report};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -99,7 +99,7 @@ where
         }
         if let Err(error) = self.leave().await {
             // A lease that is not given back expires.
-            tracing::warn!(lane = self.number, error = %chain(&error), "a lane was left in haste");
+            tracing::warn!(lane = self.number, error = %told(&error), "a lane was left in haste");
         }
         self.number
     }
@@ -140,7 +140,7 @@ where
     async fn away(&mut self, error: RelayError, outages: u32, stop: &CancellationToken) {
         self.publisher = None;
         add(&self.core.counters.outages, 1);
-        tracing::warn!(lane = self.number, outages, error = %chain(&error), "a lane cannot publish");
+        tracing::warn!(lane = self.number, outages, error = %told(&error), "a lane cannot publish");
         if outages >= OUTAGES_MAX {
             self.core.give_up(error);
         }
@@ -327,15 +327,4 @@ where
             None => self.core.broker.publish(&records).await.map(drop),
         }
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use helenus_broker::contract::Broker;
-use helenus_model::Clock;
+use helenus_model::{Clock, told};
 use helenus_relay::{Health, Options, Status, status};
 use helenus_store::contract::{Dispatch, Leases};
 use serde::Serialize;
@@ -79,10 +79,10 @@ impl Overview {
         let asked = tokio::time::timeout(patience, status(store, options, self.clock.now()));
         let reached = tokio::time::timeout(patience, broker.topics());
         let (store, broker) = tokio::join!(asked, reached);
-        let store = store.map_err(|_| late()).and_then(|told| told.map_err(|error| chain(&error)));
+        let store = store.map_err(|_| late()).and_then(|seen| seen.map_err(|error| told(&error)));
         let broker = broker
             .map_err(|_| late())
-            .and_then(|told| told.map(drop).map_err(|error| chain(&error)));
+            .and_then(|seen| seen.map(drop).map_err(|error| told(&error)));
         meters::reached(store.is_ok(), broker.is_ok());
         meters::tasks(&self.register.reports());
         if let Ok(status) = &store {
@@ -161,20 +161,6 @@ fn judge(expected: &Expectations, tasks: Vec<TaskReport>, last: &Last, now: Dura
         reasons.push(format!("no relay holds shard {}", unheld.join(", ")));
     }
     Readiness { ready: reasons.is_empty(), reasons, health: Some(health), tasks }
-}
-
-/// An error and what caused it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if !told.contains(&text) {
-            told = format!("{told}: {text}");
-        }
-        next = cause.source();
-    }
-    told
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus_model::Clock;
+use helenus_model::{Clock, told};
 use tokio::sync::watch;
 
-use super::chain;
 use super::status::{Status, unread};
 use crate::metrics;
 use crate::options::Options;
@@ -132,7 +131,7 @@ impl Account {
         metrics::status(&status);
         // Nothing depends on it: an agent does not end because nobody can be told of it.
         if let Err(error) = state.show(&status) {
-            tracing::warn!(error = chain(&error), "the status cannot be written");
+            tracing::warn!(error = told(&error), "the status cannot be written");
         }
         self.shown.send_replace(Some(status));
     }

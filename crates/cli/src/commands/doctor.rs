@@ -9,11 +9,12 @@ use helenus::backend::{
     BrokerUrl, Endpoint, MetadataUrl, Reached, StoreUrl, TargetUrl, Unreachable,
 };
 use helenus::capture::node::Node;
-use helenus::{Failure, Inspection, Ports, capture, inspect, probe};
+use helenus::capture::state::State;
+use helenus::{Failure, Inspection, Ports, capture, inspect, probe, told};
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Secret};
-use crate::exit::{Failed, Outcome, told};
+use crate::exit::{Failed, Outcome};
 use crate::output::Output;
 
 /// How long a service may take to answer.
@@ -105,7 +106,9 @@ async fn examine(config: Config) -> Vec<Finding> {
     let mut findings = vec![Finding::ok("configuration", read), store, broker];
     let others = [receipts, metadata, target, registry, tokens(&config)];
     findings.extend(others.into_iter().flatten());
-    findings.extend(config.capture.cdc_raw.as_deref().map(cdc_raw));
+    if let Some(folder) = &config.capture.cdc_raw {
+        findings.extend([cdc_raw(folder), capture_state(&config.capture.state)]);
+    }
     findings.extend(captured);
     findings
 }
@@ -204,12 +207,8 @@ fn with_login(
     let password = match password.as_ref().map(Secret::reveal).transpose() {
         Ok(password) => password,
         Err(error) => {
-            let detail = match std::error::Error::source(&error) {
-                Some(cause) => format!("{error}: {cause}"),
-                None => error.to_string(),
-            };
             let remedy = Some(format!("put the password where {check}.password says it is"));
-            return Err(Finding { check, status: Status::Failed, detail, remedy });
+            return Err(Finding { check, status: Status::Failed, detail: told(&error), remedy });
         }
     };
     endpoint.set_credentials(username.clone(), password);
@@ -281,6 +280,26 @@ async fn misfit(config: &Config, endpoint: &Endpoint, node: &Node) -> Option<Fin
     };
     let refused = capture::check_options(&options, &document).err()?;
     Some(Finding::failed("captured node", &refused))
+}
+
+/// Whether an agent could remember there what it has done.
+fn capture_state(folder: &Path) -> Finding {
+    let check = "capture state";
+    if State::is_in_use(folder) {
+        return Finding::ok(check, format!("{}: an agent uses it", folder.display()));
+    }
+    // What an agent would make is made in what is there.
+    let there =
+        folder.ancestors().find(|path| path.try_exists().unwrap_or(true)).unwrap_or(Path::new("."));
+    match tempfile::tempfile_in(there) {
+        Ok(_) => Finding::ok(check, format!("{} can be written", folder.display())),
+        Err(error) => Finding {
+            check,
+            status: Status::Failed,
+            detail: format!("{} cannot be written: {error}", folder.display()),
+            remedy: Some("set capture.state to a folder that this user may write".to_owned()),
+        },
+    }
 }
 
 fn cdc_raw(folder: &Path) -> Finding {

@@ -13,13 +13,13 @@ use helenus::capture::commitlog::{Damage, Record};
 use helenus::capture::cql::schema::{Catalog, Lookup, TableId};
 use helenus::capture::offline::{Found, Scanned, Wanted, find, scan};
 use helenus::capture::schema::History;
-use helenus::{Failure, Kind};
+use helenus::{Failure, Kind, causes};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::args::{SegmentFiles, Segments, SegmentsCommand, TableName};
 use crate::config::Config;
-use crate::exit::{Failed, Outcome, causes};
+use crate::exit::{Failed, Outcome};
 use crate::output::Output;
 
 pub(crate) fn run(segments: &Segments, config: Config, output: &Output) -> Result<Outcome, Failed> {

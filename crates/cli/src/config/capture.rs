@@ -10,6 +10,7 @@ use helenus::capture::options::TablePattern;
 use helenus::capture::space::parse_size;
 use serde::{Deserialize, Deserializer, de};
 
+use super::values::{count, flag, words};
 use super::{Secret, parsed_option};
 
 /// How a node's log is captured.
@@ -25,7 +26,7 @@ pub(crate) struct Capture {
     pub(crate) state: PathBuf,
     #[serde(deserialize_with = "topic_prefix")]
     pub(crate) topic_prefix: String,
-    #[serde(deserialize_with = "partitions")]
+    #[serde(deserialize_with = "count")]
     pub(crate) partitions: u32,
     #[serde(deserialize_with = "patterns")]
     pub(crate) tables: Vec<TablePattern>,
@@ -34,7 +35,7 @@ pub(crate) struct Capture {
     pub(crate) mask_salt: Option<Secret>,
     #[serde(deserialize_with = "outboxes")]
     pub(crate) hints: Vec<(String, String)>,
-    #[serde(deserialize_with = "scalar")]
+    #[serde(deserialize_with = "flag")]
     pub(crate) read_ahead: bool,
     #[serde(deserialize_with = "size")]
     pub(crate) total_space: Option<u64>,
@@ -64,30 +65,6 @@ impl Default for Capture {
     }
 }
 
-/// A value, or its text: variables of the environment have no other form.
-fn scalar<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + std::str::FromStr<Err: std::fmt::Display>,
-{
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Spelt<T> {
-        Value(T),
-        Text(String),
-    }
-    match Spelt::deserialize(deserializer)? {
-        Spelt::Value(value) => Ok(value),
-        Spelt::Text(text) => text.parse().map_err(de::Error::custom),
-    }
-}
-
-/// At least one.
-fn partitions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    let partitions: std::num::NonZeroU32 = scalar(deserializer)?;
-    Ok(partitions.get())
-}
-
 /// Bytes, as a node's settings spell them.
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -109,8 +86,8 @@ fn topic_prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
 
 /// `["shop.*", "bank.accounts"]`
 fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TablePattern>, D::Error> {
-    let texts = texts(deserializer)?;
-    texts.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
+    let words = words(deserializer)?;
+    words.iter().map(|text| text.parse().map_err(de::Error::custom)).collect()
 }
 
 /// `["shop.helenus_outbox_messages"]`, as keyspace and table.
@@ -123,21 +100,7 @@ fn outboxes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, S
             "'{text}' is no outbox's table of messages; write keyspace.helenus_outbox_messages"
         ))),
     };
-    texts(deserializer)?.into_iter().map(pair).collect()
-}
-
-/// Several texts, or the same in one with commas.
-fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Spelt {
-        List(Vec<String>),
-        Text(String),
-    }
-    Ok(match Spelt::deserialize(deserializer)? {
-        Spelt::List(texts) => texts,
-        Spelt::Text(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),
-    })
+    words(deserializer)?.into_iter().map(pair).collect()
 }
 
 /// `{ "shop.people.email" = "hash" }`; a column's own name may have dots in it.

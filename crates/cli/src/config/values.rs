@@ -67,7 +67,14 @@ pub(super) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
             let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-            Ok(words.map(str::to_owned).collect())
+            let words: Vec<String> = words.map(str::to_owned).collect();
+            // Most likely a variable that was never set, where no names may mean all of them.
+            if words.is_empty() {
+                return Err(E::custom(
+                    "an empty text names nothing; leave it out, or write a list",
+                ));
+            }
+            Ok(words)
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {

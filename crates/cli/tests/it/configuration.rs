@@ -48,6 +48,20 @@ fn init_writes_a_file_that_doctor_likes_and_does_not_overwrite_it() {
 }
 
 #[test]
+fn doctor_says_whether_an_agent_could_remember_where_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    for (state, status) in [("new/state", "ok"), (".", "ok"), ("file", "failed")] {
+        let text = format!("[capture]\ncdc_raw = \".\"\nstate = \"{state}\"");
+        fs::write(dir.path().join("helenus.toml"), text).unwrap();
+        let (code, document) = doctor(dir.path());
+        assert_eq!(finding(&document, "capture state").0, status, "{state}: {document}");
+        assert_eq!(code, Some(i32::from(status == "failed")), "{state}: {document}");
+    }
+    assert!(!dir.path().join("new").try_exists().unwrap(), "doctor made the folder");
+}
+
+#[test]
 fn doctor_names_what_is_wrong_with_the_configuration() {
     let dir = tempfile::tempdir().unwrap();
     for (text, words) in [

@@ -31,7 +31,7 @@ where
         for (pending, error) in failed {
             let failure = self.failure(pending, error, at);
             let id = &pending.message.message_id;
-            let (attempt, reason) = (failure.attempt, super::chain(error));
+            let (attempt, reason) = (failure.attempt, helenus_model::told(error));
             tracing::warn!(message_id = %id, attempt, reason, outcome = ?failure.outcome, "refused");
             reports.push(Report::new(id.clone(), at, Outcome::Started));
             let outcome = Report::new(id.clone(), at, failure.outcome);

@@ -133,15 +133,9 @@ where
 /// Bytes of a handler's words that are kept.
 const TOLD_BYTES_MAX: usize = 2_000;
 
-/// An error with its causes, on one line.
-pub(crate) fn told(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
+/// An error with its causes, on one line that is not too long to keep.
+pub(crate) fn told(error: &dyn std::error::Error) -> String {
+    let mut text = helenus_model::told(error);
     if text.len() > TOLD_BYTES_MAX {
         text = text.chars().take(TOLD_BYTES_MAX / 4).chain(['…']).collect();
     }

@@ -450,11 +450,6 @@ fn same_source(row: &TableVersion, source: &str) -> Result<(), PublishError> {
 
 /// The error and its causes, for the catalog.
 fn told(error: &PublishError) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
+    let text = helenus_model::told(error);
     if error.kind() == Kind::OutcomeUnknown { format!("unknown: {text}") } else { text }
 }

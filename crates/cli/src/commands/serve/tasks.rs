@@ -7,12 +7,11 @@ use std::time::Duration;
 use helenus::backend::BrokerUrl;
 use helenus::relay::{Options, Relay};
 use helenus::store::{Sweep, Upkeep};
-use helenus::{Broker, Failure, Ports, Store};
+use helenus::{Broker, Failure, Ports, Store, told};
 use helenus_server::supervisor::{Fault, Run, Supervisor, Task};
 use helenus_server::{Meters, Overview, meters};
 
 use crate::config::Config;
-use crate::exit::told;
 
 /// Messages and receipts one round of the sweeper removes at most, of each; a full round is followed
 /// by the next at once.

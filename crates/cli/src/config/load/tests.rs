@@ -250,6 +250,25 @@ fn every_key_of_outbox_and_inbox_takes_effect() {
 }
 
 #[test]
+fn what_is_wrong_with_capture_is_said_with_what_to_write() {
+    for (text, words) in [
+        ("partitions = 0", "capture.partitions: '0' is not a number of at least 1"),
+        ("partitions = [1]", "capture.partitions: "),
+        ("read_ahead = \"perhaps\"", "'perhaps' is not true or false"),
+        ("total_space = \"much\"", "'much' is no size; write it as 4096MiB"),
+        ("tables = [\"shop\"]", "'shop' names no tables; write keyspace.table or keyspace.*"),
+    ] {
+        let error = refused(&format!("[capture]\n{text}"), &[]);
+        assert!(error.contains(words), "{error}");
+    }
+    // No names mean all tables: a variable that is not set must not.
+    let error = refused("", &[("HELENUS_CAPTURE__TABLES", "")]);
+    assert!(error.contains("an empty text names nothing"), "{error}");
+    let variables = [("HELENUS_CAPTURE__TABLES", "shop.*, bank.accounts")];
+    assert_eq!(parse_with("", &variables).unwrap().capture.tables.len(), 2);
+}
+
+#[test]
 fn the_effective_configuration_has_every_key_and_no_secret() {
     let text = "[relay]\nlanes = 2\n[store]\npassword = { file = \"a\" }\n\
                 [broker]\nurl = \"kafka://host\"\n";
