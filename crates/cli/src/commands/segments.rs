@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use helenus::capture::commitlog::{Damage, Record};
+use helenus::capture::commitlog::mutation::ErrorKind;
+use helenus::capture::commitlog::{Damage, Reason, Record};
 use helenus::capture::cql::schema::{Catalog, Lookup, TableId};
 use helenus::capture::offline::{Found, Scanned, Wanted, find, scan};
 use helenus::capture::schema::History;
@@ -61,6 +62,22 @@ fn history(files: &SegmentFiles) -> Result<History, Failed> {
         Some(path) => Ok(History::open(path)?),
         None => Err(NoSchema.into()),
     }
+}
+
+/// Visits the nodes, each with the schema of the beginning, since each log tells the same changes of it
+/// again. The newest schema is returned.
+fn each_node(
+    groups: &[Vec<PathBuf>],
+    beginning: &History,
+    mut visit: impl FnMut(&[PathBuf], &mut History) -> Result<(), Failed>,
+) -> Result<History, Failed> {
+    let mut newest = beginning.clone();
+    for group in groups {
+        let mut history = beginning.clone();
+        visit(group, &mut history)?;
+        newest = newest.later(history);
+    }
+    Ok(newest)
 }
 
 /// Goes through every segment of a group. One that cannot be read at all is complained about, and the
@@ -164,6 +181,8 @@ struct Complaint {
     /// By name, or by id if the schema does not have it.
     table: Option<String>,
     reason: String,
+    /// Whether a newer schema may be all it takes.
+    not_in_schema: bool,
 }
 
 impl Complaint {
@@ -173,19 +192,22 @@ impl Complaint {
             Some(table) => format!("{}.{}", table.keyspace, table.name),
             None => id.to_string(),
         });
-        Complaint { segment: damage.segment.0, offset: damage.offset, table, reason }
+        let not_in_schema = matches!(&damage.reason, Reason::Mutation(error)
+            if matches!(error.kind, ErrorKind::UnknownTable | ErrorKind::UnknownColumn(_)));
+        Complaint { segment: damage.segment.0, offset: damage.offset, table, reason, not_in_schema }
     }
 
     fn at(record: &Record<'_>, reason: String) -> Self {
-        Complaint { segment: record.segment.0, offset: record.start, table: None, reason }
+        let (segment, offset) = (record.segment.0, record.start);
+        Complaint { segment, offset, table: None, reason, not_in_schema: false }
     }
 
     fn tell(&self, path: &Path, output: &Output) {
-        let Complaint { segment, offset, table, reason } = self;
+        let Complaint { segment, offset, table, reason, not_in_schema } = self;
         let file = path.display().to_string();
         let of = table.as_ref().map_or_else(String::new, |table| format!("table {table}: "));
         let mut text = format!("damaged: {file} at {offset}: {of}{reason}");
-        if reason.contains("in the schema") {
+        if *not_in_schema {
             text.push_str("; write a newer schema with `helenus capture schema`");
         }
         let details = json!({
@@ -266,7 +288,7 @@ impl Failure for UnknownTable {
 
 #[cfg(test)]
 mod tests {
-    use helenus::capture::commitlog::{Reason, SegmentId};
+    use helenus::capture::commitlog::SegmentId;
 
     use super::*;
 

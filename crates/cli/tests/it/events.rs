@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Ended, ended, fed, helenus, run};
+use super::{Ended, fed, run};
 
 fn append(folder: &Path, store: &str, arguments: &[&str], input: &str) -> Ended {
     let fixed = ["--json", "events", "--store", store, "append", "order-1", "--expect"];
@@ -288,8 +288,8 @@ fn a_cluster_is_used_as_the_configuration_says() {
     assert_eq!(refused(fed(dir.path(), &arguments, &large))["kind"], "too_large");
 
     let version = |name: &str, value: &str| {
-        let mut command = helenus(dir.path(), &["--json", "events", "version", "order-1"]);
-        ended(&command.env(name, value).output().unwrap())
+        let mut command = super::helenus(dir.path(), &["--json", "events", "version", "order-1"]);
+        super::ended(&command.env(name, value).output().unwrap())
     };
     assert_eq!(version("HELENUS_LOG__LEVEL", "warn").1, "1\n");
     // Another table has no such stream; another serial level is refused.

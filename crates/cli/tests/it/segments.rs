@@ -112,6 +112,12 @@ fn records_are_counted_and_shown_without_a_schema() {
     let stat: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(stat["segments"][0]["compression"], "lz4");
     let records = stat["segments"][0]["records"].as_u64().unwrap();
+    let counted: u64 =
+        stat["tables"].as_object().unwrap().values().filter_map(|of| of["changes"].as_u64()).sum();
+    assert_eq!(counted, records);
+    let (code, out, err) = segments(dir.path(), &["stat", &fixture("lz4.log")]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.contains("under the id of its first table") && out.contains("--schema"), "{out}");
     let (code, out, _) = segments(dir.path(), &["cat", "--raw", &fixture("lz4.log"), "--json"]);
     assert_eq!((code, out.lines().count() as u64), (Some(0), records));
     let first = &lines(&out)[0];

@@ -13,7 +13,7 @@ use helenus::capture::offline::{Found, Wanted};
 use helenus::capture::schema::History;
 use serde_json::Value;
 
-use super::{Complaint, Reading};
+use super::{Complaint, Reading, each_node};
 use crate::args::TableName;
 use crate::exit::{Failed, Outcome};
 use crate::output::{Lines, Output};
@@ -38,18 +38,16 @@ pub(super) fn run(
         versions: HashMap::new(),
         found: false,
     };
-    let mut newest = beginning.clone();
-    for group in groups {
-        let mut history = beginning.clone();
+    let newest = each_node(groups, &beginning, |group, history| {
         printer.versions.clear();
         for path in group {
-            reading.scan(path, &mut history, &wanted, &mut |found| match found {
+            reading.scan(path, history, &wanted, &mut |found| match found {
                 Found::Mutation(record, mutation) => printer.print(record, mutation),
                 Found::Undecoded(_) | Found::Damage(..) | Found::Schema(..) => Ok(()),
             })?;
         }
-        newest = newest.later(history);
-    }
+        Ok(())
+    })?;
     let found = printer.found;
     drop(printer);
     if let Some(table) = table.filter(|_| !found) {

@@ -14,7 +14,7 @@ use helenus::capture::schema::History;
 use serde_json::json;
 
 use super::cat::{is_schema, is_shown};
-use super::{Complaint, Reading};
+use super::{Complaint, Reading, each_node};
 use crate::args::TableName;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
@@ -29,15 +29,13 @@ pub(super) fn run(
     let mut reading = Reading::new(groups, output);
     let mut lines = output.lines();
     let mut found_any = false;
-    let mut newest = beginning.clone();
-    for group in groups {
-        let mut history = beginning.clone();
+    let newest = each_node(groups, &beginning, |group, history| {
         for path in group {
             // The schema is followed here, where it also tells which records to print.
             reading.scan(path, &mut History::empty(), &Wanted::Nothing, &mut |found| {
                 let Found::Undecoded(record) = found else { return Ok(()) };
                 let catalog = history.catalog();
-                let (is_wanted, looked) = look(record, &catalog, &mut history, table);
+                let (is_wanted, looked) = look(record, &catalog, history, table);
                 if is_wanted {
                     found_any = true;
                     lines.push(&line(record, &catalog, output));
@@ -45,8 +43,8 @@ pub(super) fn run(
                 looked
             })?;
         }
-        newest = newest.later(history);
-    }
+        Ok(())
+    })?;
     drop(lines);
     if let Some(table) = table.filter(|_| !found_any) {
         reading.nothing_of(table, &newest)?;

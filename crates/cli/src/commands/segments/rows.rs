@@ -11,7 +11,7 @@ use helenus::capture::offline::{Found, Truncation, Wanted, find_truncations};
 use helenus::capture::schema::History;
 use helenus::{Ports, Timestamp};
 
-use super::{Complaint, Reading, UnknownTable};
+use super::{Complaint, Reading, UnknownTable, each_node};
 use crate::args::TableName;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
@@ -26,14 +26,11 @@ pub(super) fn run(
     let mut reading = Reading::new(groups, output);
     // By id: a table that was dropped and created again is another one.
     let mut states = HashMap::<TableId, TableState>::new();
-    let mut newest = beginning.clone();
-    for group in groups {
-        // Each node's log tells the same changes of the schema again, from the beginning.
-        let mut history = beginning.clone();
+    let history = each_node(groups, &beginning, |group, history| {
         let truncated = find_truncations(group, &mut history.clone());
         let table = Wanted::Table(&wanted.keyspace, &wanted.name);
         for path in group {
-            reading.scan(path, &mut history, &table, &mut |found| {
+            reading.scan(path, history, &table, &mut |found| {
                 let Found::Mutation(record, mutation) = found else { return Ok(()) };
                 for update in &mutation.updates {
                     if !is_wanted(update, wanted) {
@@ -48,9 +45,8 @@ pub(super) fn run(
                 Ok(())
             })?;
         }
-        newest = newest.later(history);
-    }
-    let history = newest;
+        Ok(())
+    })?;
     let table = history.table(&wanted.keyspace, &wanted.name);
     let table = table.ok_or_else(|| UnknownTable { table: wanted.to_string() })?;
     let now = at.unwrap_or_else(|| Ports::system().clock.now());

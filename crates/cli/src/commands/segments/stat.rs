@@ -10,7 +10,7 @@ use helenus::capture::offline::{Found, Scanned, Wanted};
 use helenus::capture::schema::History;
 use serde::Serialize;
 
-use super::{Complaint, Reading, Refused};
+use super::{Complaint, Reading, Refused, each_node};
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
 
@@ -46,6 +46,10 @@ struct TableReport {
     last_write_us: Option<i64>,
 }
 
+const WITHOUT_SCHEMA: &str = "
+Each record counts once, under the id of its first table: names and write times
+need --schema with the file that `helenus capture schema` writes.";
+
 /// Without a schema records are counted by the id of their table.
 pub(super) fn run(
     groups: &[Vec<PathBuf>],
@@ -57,46 +61,46 @@ pub(super) fn run(
     // What cannot be read is reported even if there is nothing else.
     let mut reading = Reading { alone: false, ..Reading::new(groups, output) };
     let mut report = Report::default();
-    // Each node's log tells the same changes of the schema again, from the beginning.
-    let files = groups.iter().flat_map(|group| group.iter().enumerate());
-    let mut history = beginning.clone();
-    for (number, path) in files {
-        if number == 0 {
-            history = beginning.clone();
-        }
-        let mut damage = Vec::new();
-        let tables = &mut report.tables;
-        let scanned = reading.scan(path, &mut history, &wanted, &mut |found| match found {
-            Found::Mutation(record, mutation) => {
-                let counted = mutation.updates.into_iter().try_for_each(|update| {
-                    count(tables, update).map_err(|reason| Complaint::at(record, reason))
-                });
-                if let Err(complaint) = &counted {
-                    let reason = complaint.reason.clone();
-                    damage.push(DamageReport { offset: record.start, reason });
+    each_node(groups, &beginning, |group, history| {
+        for path in group {
+            let mut damage = Vec::new();
+            let tables = &mut report.tables;
+            let scanned = reading.scan(path, history, &wanted, &mut |found| match found {
+                Found::Mutation(record, mutation) => {
+                    let counted = mutation.updates.into_iter().try_for_each(|update| {
+                        count(tables, update).map_err(|reason| Complaint::at(record, reason))
+                    });
+                    if let Err(complaint) = &counted {
+                        let reason = complaint.reason.clone();
+                        damage.push(DamageReport { offset: record.start, reason });
+                    }
+                    counted
                 }
-                counted
-            }
-            Found::Undecoded(record) => {
-                count_undecoded(tables, record);
-                Ok(())
-            }
-            Found::Damage(found, _) => {
-                let reason = found.reason.to_string();
-                damage.push(DamageReport { offset: found.offset, reason });
-                Ok(())
-            }
-            Found::Schema(record, error) => {
-                let reason = error.to_string();
-                damage.push(DamageReport { offset: record.start, reason });
-                Ok(())
-            }
-        })?;
-        report.segments.extend(scanned.map(|scanned| segment(path, scanned, damage)));
-    }
+                Found::Undecoded(record) => {
+                    count_undecoded(tables, record);
+                    Ok(())
+                }
+                Found::Damage(found, _) => {
+                    let reason = found.reason.to_string();
+                    damage.push(DamageReport { offset: found.offset, reason });
+                    Ok(())
+                }
+                Found::Schema(record, error) => {
+                    let reason = error.to_string();
+                    damage.push(DamageReport { offset: record.start, reason });
+                    Ok(())
+                }
+            })?;
+            report.segments.extend(scanned.map(|scanned| segment(path, scanned, damage)));
+        }
+        Ok(())
+    })?;
     let outcome = reading.outcome();
     report.refused = reading.refused;
     print(&report, output);
+    if schema.is_none() && !report.tables.is_empty() {
+        output.line(WITHOUT_SCHEMA);
+    }
     Ok(outcome)
 }
 
