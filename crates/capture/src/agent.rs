@@ -6,6 +6,7 @@
 //! batch waits and nothing is released.
 
 mod account;
+mod check;
 mod error;
 mod source;
 mod status;
@@ -16,33 +17,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus_broker::contract::{self as broker, Broker, NewRecord};
+use helenus_cql::schema::TableId;
 use helenus_model::{Clock, Failure, Kind, told};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::checks::{check, check_folder, check_masks};
-use crate::knowledge::Taken;
+use crate::checks::{check, check_folder};
 use crate::metrics;
+use crate::offline::Truncation;
 use crate::options::Options;
 use crate::outlet::Outlet;
-use crate::release::release;
 use crate::schema::History;
-use crate::segments::ListError;
+use crate::segments::{ListError, Segment, list};
 use crate::state::State;
 use crate::tail::{Batch, Tail, TailError};
 
 use account::Account;
+use check::adopt;
 pub use error::AgentError;
 pub use source::{Pulse, SchemaSource};
 pub use status::Status;
 
 /// The longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How often the node is asked what has changed; more often while segments wait to be released.
-const CHECK_EVERY: Duration = Duration::from_secs(2);
-const CHECK_FINISHED_EVERY: Duration = Duration::from_millis(200);
-/// How long it may take to answer that: changes are published meanwhile by nobody.
-const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The agent.
 #[derive(Debug)]
@@ -69,21 +66,22 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, AgentError> {
         let lock = lock(&options)?;
-        let (mut state, resume) = State::open(&options.state, &options.node)?;
+        let (mut state, mut resume) = State::open(&options.state, &options.node)?;
         // Before the document, so that whatever changes meanwhile is noticed.
-        let schema_version = source.pulse().await.map_err(AgentError::Schema)?.schema_version;
+        let pulse = source.pulse().await.map_err(AgentError::Schema)?;
+        if resume.is_first {
+            resume.truncated = before_the_log(pulse.truncations, &list(&options.cdc_raw)?);
+        }
         let document = source.fetch().await.map_err(AgentError::Schema)?;
         let history =
             History::new(&document).map_err(|error| AgentError::Document(Box::new(error)))?;
         check(&options, &history.catalog(), resume.documents.iter().map(|seen| &seen.catalog))?;
-        let limit = match source.total_space().await {
-            Some(limit) => Some(limit),
-            None => options.total_space,
-        };
+        let limit = source.total_space().await.or(options.total_space);
         let options = Arc::new(options);
         let now = clock.now();
         let at_us = state.time_of(&document, now.as_micros())?;
         let place = resume.place;
+        state.emptied(&resume.truncated);
         let (mut tail, goes_back) = Tail::new(Arc::clone(&options), history, resume, at_us, now)?;
         adopt(&mut state, &mut tail, goes_back)?;
         state.remember(&document, at_us)?;
@@ -96,7 +94,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             clock,
             state,
             tail: Some(tail),
-            schema_version,
+            schema_version: pulse.schema_version,
             checked_at: None,
             _lock: lock,
         })
@@ -142,13 +140,14 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
     pub async fn catch_up(&mut self) -> Result<u64, AgentError> {
         let before = self.account.published;
         let never = CancellationToken::new();
-        let mut give_up = false;
+        let (mut give_up, mut is_checked) = (false, false);
         loop {
             match self.step(give_up, &never).await? {
-                Step::Worked => give_up = false,
+                Step::Worked => (give_up, is_checked) = (false, false),
                 Step::Renewed => give_up = true,
-                Step::Idle if self.has_finished() && self.account.node_away.is_none() => {
+                Step::Idle if !is_checked && self.account.node_away.is_none() => {
                     self.check().await?;
+                    is_checked = true;
                 }
                 Step::Idle | Step::Failed => {
                     self.show(true);
@@ -191,14 +190,16 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             self.state.keep(*segment);
         }
         if let Some(at_us) = batch.announces_us {
-            self.state.announced(at_us, tail.knowledge().truncations());
+            self.state.announced(at_us);
         }
         if batch.position.is_some() {
             self.account.place = batch.position;
             self.state.go_on_at(self.account.place);
         }
         let is_ending = self.state.ending(tail.knowledge().ending());
-        if batch.position.is_some() || batch.announces_us.is_some() || is_ending {
+        // Nothing that the tail knows of waits to be told now.
+        let is_emptied = self.state.emptied(tail.knowledge().truncations());
+        if batch.position.is_some() || batch.announces_us.is_some() || is_ending || is_emptied {
             self.state.save()?;
         }
         // Not before: the tail has left the segments of the batch behind, and whoever is dropped while it
@@ -285,84 +286,6 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         Ok(taken)
     }
 
-    fn has_finished(&self) -> bool {
-        self.tail.as_ref().is_some_and(Tail::has_finished)
-    }
-
-    fn is_check_due(&self) -> bool {
-        let is_finished = self.has_finished() && self.account.node_away.is_none();
-        let every = if is_finished { CHECK_FINISHED_EVERY } else { CHECK_EVERY };
-        account::is_due(self.checked_at, every, self.clock.elapsed())
-    }
-
-    /// Asks the node what has changed. Segments are done with only after that: a table whose capture was
-    /// switched on in a part of the log that nobody reads has been passed over until then.
-    async fn check(&mut self) -> Result<(), AgentError> {
-        let asked = tokio::time::timeout(CHECK_PATIENCE, self.source.pulse()).await;
-        self.checked_at = Some(self.clock.elapsed());
-        let pulse = match asked {
-            Ok(Ok(pulse)) => pulse,
-            Ok(Err(error)) => {
-                self.account.node_is_away(told(&error));
-                return Ok(());
-            }
-            Err(_) => {
-                self.account.node_is_away(format!("no answer in {CHECK_PATIENCE:?}"));
-                return Ok(());
-            }
-        };
-        if pulse.schema_version != self.schema_version {
-            if let Some(tail) = &mut self.tail {
-                tail.knowledge().hope_again();
-            }
-            if self.renew().await? != Step::Renewed {
-                return Ok(());
-            }
-            self.schema_version = pulse.schema_version;
-        }
-        self.account.node_away = None;
-        let now = self.clock.now();
-        let Some(tail) = &mut self.tail else { return Ok(()) };
-        tail.look_at(pulse.truncations, now);
-        let finished = tail.settle();
-        if finished.is_empty() {
-            return Ok(());
-        }
-        self.state.finish(&finished);
-        self.state.save()?;
-        match release(&self.options.cdc_raw, &self.state) {
-            Ok(released) => {
-                self.account.space.released(released.bytes);
-                metrics::count(metrics::RELEASED, released.segments);
-            }
-            Err(error) => tracing::warn!(%error, "nothing is released"),
-        }
-        Ok(())
-    }
-
-    /// Fetches the schema again.
-    async fn renew(&mut self) -> Result<Step, AgentError> {
-        let document = match self.source.fetch().await {
-            Ok(document) => document,
-            Err(error) => return Ok(self.failed(&error)),
-        };
-        let now = self.clock.now();
-        let at_us = self.state.time_of(&document, now.as_micros())?;
-        let Some(tail) = &mut self.tail else { return Err(AgentError::Reader) };
-        let goes_back = match tail.renew(Taken { document: &document, at_us }, now) {
-            Ok(goes_back) => goes_back,
-            Err(error) => {
-                tracing::error!(%error, "what the node answered is no schema");
-                return Ok(Step::Failed);
-            }
-        };
-        check_masks(&self.options, &tail.knowledge().catalog())?;
-        self.account.place = self.account.place.filter(|_| !goes_back);
-        adopt(&mut self.state, tail, goes_back)?;
-        self.state.remember(&document, at_us)?;
-        Ok(Step::Renewed)
-    }
-
     fn failed(&mut self, error: &dyn std::error::Error) -> Step {
         self.account.waits_for(told(error));
         Step::Failed
@@ -374,14 +297,16 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
     }
 }
 
-/// Makes durable what follows from a schema, before the schema itself is remembered: whoever knows the
-/// schema sees no difference any more, and does not go back.
-fn adopt(state: &mut State, tail: &mut Tail, goes_back: bool) -> Result<(), AgentError> {
-    let changed = state.ending(tail.knowledge().ending());
-    if goes_back {
-        state.go_on_at(None);
+/// Truncations of before the oldest segment in the folder. To a first agent they are no news: nobody was
+/// told of what they emptied.
+fn before_the_log(
+    mut truncations: Vec<(TableId, Truncation)>,
+    segments: &[Segment],
+) -> HashMap<TableId, Truncation> {
+    if let Some(oldest) = segments.first() {
+        truncations.retain(|(_, truncation)| truncation.segment < oldest.id);
     }
-    if changed || goes_back { Ok(state.save()?) } else { Ok(()) }
+    truncations.into_iter().collect()
 }
 
 /// One agent a folder, whatever state it goes by: it deletes what it has read.
@@ -402,7 +327,7 @@ fn report(batch: &Batch) {
         tracing::error!(damage = %undecoded.damage, "quarantined; the segment is kept");
     }
     for segment in &batch.missing {
-        tracing::error!(%segment, "removed before it was read: its changes are lost here");
+        tracing::error!(%segment, "removed before it was read to its end: changes may be lost here");
     }
     for (segment, error) in &batch.refused {
         let reason = error.code();

@@ -54,20 +54,15 @@ pub fn check_folder(folder: &Path) -> Result<(), AgentError> {
 pub(crate) fn check<'c>(
     options: &Options,
     catalog: &Catalog,
-    before: impl Iterator<Item = &'c Catalog>,
+    before: impl Iterator<Item = &'c Catalog> + Clone,
 ) -> Result<(), AgentError> {
-    for (keyspace, name) in options.tables.iter().map(TablePattern::names) {
-        let table = format!("{keyspace}.{}", name.unwrap_or("*"));
-        let mut found = catalog.tables().filter(|table| {
-            *table.keyspace == *keyspace && name.is_none_or(|name| *table.name == *name)
-        });
-        match (found.next(), name) {
-            (None, _) => return Err(AgentError::UnknownTable { table }),
-            (Some(found), Some(_)) if !found.cdc => {
-                return Err(AgentError::TableWithoutCdc { table });
-            }
-            _ => {}
+    for pattern in &options.tables {
+        let Err(refused) = check_table(pattern, catalog) else { continue };
+        // It was captured before: what is left of it in the log is published, and the rest can go on.
+        if !before.clone().any(|seen| check_table(pattern, seen).is_ok()) {
+            return Err(refused);
         }
+        tracing::warn!("{refused} any more; what the log still has of it is published");
     }
     let mut unknown = options.policy.unknown(catalog).1;
     for catalog in before {
@@ -90,6 +85,17 @@ pub(crate) fn check<'c>(
         }
     }
     Ok(())
+}
+
+fn check_table(pattern: &TablePattern, catalog: &Catalog) -> Result<(), AgentError> {
+    let (keyspace, name) = pattern.names();
+    let mut found = catalog.tables().filter(|table| pattern.names_table(table));
+    let table = || format!("{keyspace}.{}", name.unwrap_or("*"));
+    match (found.next(), name) {
+        (None, _) => Err(AgentError::UnknownTable { table: table() }),
+        (Some(found), Some(_)) if !found.cdc => Err(AgentError::TableWithoutCdc { table: table() }),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses masks of columns that their tables do not have, or no longer have under that name.

@@ -1,7 +1,6 @@
 //! The segment that is being read, as far as the node says it may be.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use helenus_commitlog::{Damage, Reason, SegmentId};
@@ -9,7 +8,7 @@ use helenus_commitlog::{Damage, Reason, SegmentId};
 use crate::done::is_one_start;
 use crate::reader::{Next, ReadError, SegmentReader};
 use crate::segments::{Segment, index_of, list};
-use crate::tail::Place;
+use crate::tail::{Place, TailError};
 
 /// A segment that is being read.
 #[derive(Debug)]
@@ -23,12 +22,16 @@ pub(crate) struct Current {
     durable: u64,
     /// Nothing more will be written to it.
     complete: bool,
+    /// Somebody removed its name from the folder while it was read.
+    pub(crate) is_unnamed: bool,
 }
 
 pub(crate) enum Advanced {
     Section,
     Damage(Damage),
     Waiting,
+    /// The same, and somebody has removed its name since: whoever opens it again does not find it.
+    Removed,
     Finished(Option<Damage>),
 }
 
@@ -41,6 +44,7 @@ impl Current {
             open: None,
             durable: 0,
             complete: false,
+            is_unnamed: false,
         }
     }
 
@@ -50,9 +54,9 @@ impl Current {
     }
 
     /// Reads the next section as far as it may be read.
-    pub(crate) fn advance(&mut self, read_ahead: bool) -> Result<Advanced, ReadError> {
+    pub(crate) fn advance(&mut self, read_ahead: bool) -> Result<Advanced, TailError> {
         loop {
-            let index = index_of(&self.path).unwrap_or(None);
+            let index = index_of(&self.path).map_err(|error| self.failed(error))?;
             if let Some(index) = index {
                 self.durable = self.durable.max(index.offset);
             }
@@ -69,8 +73,10 @@ impl Current {
                 Next::End(end) => end,
             };
             if !self.complete {
-                if !self.is_left(index.is_some()) {
-                    return Ok(Advanced::Waiting);
+                let was_unnamed = self.is_unnamed;
+                if !self.is_left(index.is_some())? {
+                    let is_news = self.is_unnamed && !was_unnamed;
+                    return Ok(if is_news { Advanced::Removed } else { Advanced::Waiting });
                 }
                 // Once more, without a bound.
                 self.complete = true;
@@ -99,22 +105,30 @@ impl Current {
     }
 
     /// Whether the node has left the segment without saying so in its index.
-    fn is_left(&self, has_index: bool) -> bool {
-        match std::fs::metadata(&self.path) {
-            // It was removed under us; what is in it can still be read.
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+    fn is_left(&mut self, has_index: bool) -> Result<bool, TailError> {
+        let is_named = self.path.try_exists().map_err(|error| self.failed(error))?;
+        self.is_unnamed = !is_named;
+        match (is_named, self.reader.names()?) {
+            // It was removed under us, and the node has no name of its own for it any more. What is in it
+            // can still be read.
+            (false, 0) => Ok(true),
             // The node has dropped its own name of the file; one without changes may have no index.
-            Ok(file) if file.nlink() == 1 => has_index || self.is_before(|_| true),
+            (true, 1) => Ok(has_index || self.is_before(|_| true)?),
             // Segments of one start are synced in their order: once a later one has been, this one has
             // been whole. Of another start it may be older, although its id is higher.
-            Ok(_) => self.is_before(|other| is_one_start(self.segment, other)),
+            _ => self.is_before(|other| is_one_start(self.segment, other)),
         }
     }
 
     /// Whether there is a segment with changes and a higher id.
-    fn is_before(&self, counts: impl Fn(SegmentId) -> bool) -> bool {
-        let found = self.path.parent().and_then(|folder| list(folder).ok()).unwrap_or_default();
+    fn is_before(&self, counts: impl Fn(SegmentId) -> bool) -> Result<bool, TailError> {
+        let Some(folder) = self.path.parent() else { return Ok(false) };
+        let found = list(folder)?;
         let mut later = found.iter().filter(|other| other.id > self.segment);
-        later.any(|other| other.index.is_some() && counts(other.id))
+        Ok(later.any(|other| other.index.is_some() && counts(other.id)))
+    }
+
+    fn failed(&self, error: io::Error) -> ReadError {
+        ReadError::new(&self.path, error)
     }
 }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A node counts its segments up by one from the millisecond it started in.
 const ONE_START: i64 = 1_000;
-/// Ranges that are remembered; what lies before them has long been released.
+/// Ranges that are remembered beside those of which something is still there; what lies before them has
+/// long been released.
 const RANGES_MAX: usize = 256;
 
 /// Whether two segments were written between the same start and end of the node: their ids are near.
@@ -61,8 +62,18 @@ impl Done {
             _ => self.ranges.push((id, id)),
         }
         self.ranges.sort_unstable();
-        let surplus = self.ranges.len().saturating_sub(RANGES_MAX);
-        self.ranges.drain(..surplus);
+    }
+
+    /// Forgets the lowest ranges where there are too many, but none that has a segment which is still
+    /// `there`: it would be read again.
+    pub(crate) fn trim(&mut self, there: &[SegmentId]) {
+        let mut surplus = self.ranges.len().saturating_sub(RANGES_MAX);
+        self.ranges.retain(|(first, last)| {
+            let is_there = || there.iter().any(|id| (*first..=*last).contains(&id.0));
+            let goes = surplus > 0 && !is_there();
+            surplus -= usize::from(goes);
+            !goes
+        });
     }
 }
 
@@ -94,10 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn few_ranges_are_kept() {
+    fn few_ranges_are_kept_and_those_of_which_something_is_there() {
         let many: Vec<i64> = (1..=300).map(|start| start * 10_000).collect();
-        let done = of(&many);
+        let mut done = of(&many);
+        done.trim(&[SegmentId(10_000), SegmentId(40_001), SegmentId(3_000_000)]);
         assert_eq!(done.ranges.len(), RANGES_MAX);
-        assert!(done.contains(SegmentId(3_000_000)) && !done.contains(SegmentId(10_000)));
+        assert!(done.contains(SegmentId(3_000_000)) && done.contains(SegmentId(10_000)));
+        assert!(!done.contains(SegmentId(20_000)) && !done.contains(SegmentId(40_000)));
+        let there: Vec<SegmentId> = many.into_iter().map(SegmentId).collect();
+        let mut full = of(&[]);
+        there.iter().for_each(|id| full.insert(*id));
+        full.trim(&there);
+        assert_eq!(full.ranges.len(), 300);
     }
 }

@@ -65,8 +65,6 @@ pub(crate) struct Knowledge {
     truncated: HashMap<TableId, Truncation>,
     /// Tables that not even the newest document has.
     unknown: HashSet<TableId>,
-    /// Whether this agent has looked at the node's truncations before.
-    is_first: bool,
     /// A column that is to be masked and that its table no longer has.
     unmasked: Option<String>,
 }
@@ -89,7 +87,6 @@ impl Knowledge {
             told: HashMap::new(),
             truncated: resume.truncated,
             unknown: HashSet::new(),
-            is_first: resume.is_first,
             unmasked: None,
         };
         let mut announcements = Vec::new();
@@ -205,7 +202,7 @@ impl Knowledge {
         self.captured.extend(wanted.into_iter().map(|id| (id, newest)));
     }
 
-    /// A table was emptied; nothing if that is known, or nobody reads its topic.
+    /// A table was emptied, as the log tells; nothing if that is known, or nobody reads its topic.
     pub(crate) fn emptied(
         &mut self,
         id: TableId,
@@ -215,6 +212,10 @@ impl Knowledge {
         if self.truncated.get(&id).is_some_and(|known| *known >= truncation) {
             return None;
         }
+        self.empty(id, truncation, now)
+    }
+
+    fn empty(&mut self, id: TableId, truncation: Truncation, now: Timestamp) -> Option<NewRecord> {
         self.truncated.insert(id, truncation);
         let tables = self.tables();
         let table = tables.table(id).filter(|table| self.captured.contains_key(&table.id))?;
@@ -222,23 +223,19 @@ impl Knowledge {
         Some(announcement(self.options.topic(table), &event, now))
     }
 
-    /// The truncations that the node itself tells of. At the first look those before the oldest segment
-    /// in the folder are no news: nobody was told of what they emptied.
+    /// The truncations that the node itself tells of, which are the last ones, whatever their segments'
+    /// ids: its clock may have been set back. What is to be told of them; nothing if all are known.
     pub(crate) fn look_at(
         &mut self,
-        truncations: Vec<(TableId, Truncation)>,
+        mut truncations: Vec<(TableId, Truncation)>,
         now: Timestamp,
-    ) -> Vec<NewRecord> {
-        let since = std::mem::take(&mut self.is_first).then(|| {
-            let found = list(&self.options.cdc_raw).unwrap_or_default();
-            found.first().map_or(SegmentId(i64::MAX), |oldest| oldest.id)
-        });
-        let mut told = Vec::new();
-        for (id, truncation) in truncations {
-            let is_news = since.is_none_or(|oldest| truncation.segment >= oldest);
-            told.extend(self.emptied(id, truncation, now).filter(|_| is_news));
+    ) -> Option<Vec<NewRecord>> {
+        truncations.retain(|(id, truncation)| self.truncated.get(id) != Some(truncation));
+        if truncations.is_empty() {
+            return None;
         }
-        told
+        let told = truncations.into_iter().filter_map(|(id, it)| self.empty(id, it, now));
+        Some(told.collect())
     }
 
     /// A column that is to be masked and was renamed: from here on it would be published as it is.

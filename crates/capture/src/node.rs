@@ -330,6 +330,10 @@ impl SchemaSource for Node {
     async fn total_space(&self) -> Option<u64> {
         Box::pin(self.settings()).await.ok()?.total_space
     }
+
+    async fn is_cdc_off(&self) -> bool {
+        Box::pin(self.settings()).await.is_ok_and(|settings| !settings.cdc_enabled)
+    }
 }
 
 #[cfg(test)]

@@ -183,12 +183,16 @@ fn concerns(
     catalog: &Catalog,
     history: &History,
 ) -> bool {
+    let first = record.first_table();
+    // All of a mutation is in one keyspace, so the first table tells.
+    if first.is_some_and(|id| history.leaves_out(id)) {
+        return false;
+    }
     let Wanted::Table(keyspace, name) = wanted else {
         return matches!(wanted, Wanted::Everything);
     };
     // What else a mutation of several updates is about shows only when it is decoded.
-    let [1, ..] = record.payload else { return true };
-    let Some(id) = record.first_table() else { return true };
+    let ([1, ..], Some(id)) = (record.payload, first) else { return true };
     history.is_schema(id)
         || catalog
             .table(id)
@@ -246,20 +250,44 @@ pub fn find_truncations(
     paths: &[impl AsRef<Path>],
     history: &mut History,
 ) -> HashMap<TableId, Truncation> {
+    let local = Catalog::from_document(LOCAL).expect("a table of two columns");
     let mut last = HashMap::new();
+    let mut take = |mutation: &Mutation<'_>| {
+        for (table, truncation) in mutation.updates.iter().flat_map(truncations) {
+            let known = last.entry(table).or_insert(truncation);
+            *known = truncation.max(*known);
+        }
+    };
     for path in paths {
         let _unreadable =
             scan(path.as_ref(), history, &Wanted::Table("system", "local"), &mut |found| {
-                if let Found::Mutation(_, mutation) = found {
-                    for (table, truncation) in mutation.updates.iter().flat_map(truncations) {
-                        let known = last.entry(table).or_insert(truncation);
-                        *known = truncation.max(*known);
+                match found {
+                    Found::Mutation(_, mutation) => take(&mutation),
+                    // A schema may leave it out. Most of these are of other columns.
+                    Found::Undecoded(record) if is_of(record, &local) => {
+                        let _other = record.decode(&local).map(|mutation| take(&mutation));
                     }
+                    Found::Undecoded(_) | Found::Damage(..) | Found::Schema(..) => {}
                 }
             });
     }
     last
 }
+
+fn is_of(record: &Record<'_>, catalog: &Catalog) -> bool {
+    record.first_table().is_some_and(|id| catalog.table(id).is_some())
+}
+
+/// What a node keeps of itself, as far as it tells of truncations.
+const LOCAL: &str = r#"{
+    "tables": [{"keyspace_name": "system", "table_name": "local",
+                "id": "7ad54392-bcdd-35a6-8417-4e047860b377"}],
+    "columns": [
+        {"keyspace_name": "system", "table_name": "local", "column_name": "key",
+         "kind": "partition_key", "type": "text"},
+        {"keyspace_name": "system", "table_name": "local", "column_name": "truncated_at",
+         "kind": "regular", "type": "map<uuid, blob>"}]
+}"#;
 
 #[cfg(test)]
 mod tests {

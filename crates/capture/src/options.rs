@@ -138,7 +138,8 @@ impl TablePattern {
         (&self.keyspace, self.table.as_deref())
     }
 
-    fn names_table(&self, table: &Table) -> bool {
+    /// Whether it names this table.
+    pub(crate) fn names_table(&self, table: &Table) -> bool {
         *table.keyspace == *self.keyspace
             && self.table.as_ref().is_none_or(|name| *table.name == **name)
     }

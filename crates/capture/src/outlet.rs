@@ -38,6 +38,10 @@ impl<B: Broker> Outlet<B> {
     /// Publishes; what has no key is for everybody who reads a part of the topic.
     pub(crate) async fn publish(&mut self, records: &[NewRecord]) -> Result<(), Error> {
         let (mut for_all, mut last) = (false, None);
+        // A topic may have got more partitions since it was looked at.
+        for record in records.iter().filter(|record| record.key.is_none()) {
+            self.topics.remove(&*record.topic);
+        }
         for record in records {
             // Mostly one topic follows itself.
             if last != Some(&record.topic) && !self.topics.contains_key(&*record.topic) {
@@ -98,7 +102,9 @@ impl<B: Broker> Outlet<B> {
 
     async fn partitions(&self, topic: &str) -> Result<Option<u32>, Error> {
         let topics = self.broker.topics().await?;
-        Ok(topics.iter().find(|known| known.name == topic).map(|known| known.partitions))
+        // One that is being made, or deleted, has no partitions, and takes no record.
+        let known = topics.iter().find(|known| known.name == topic && known.partitions > 0);
+        Ok(known.map(|known| known.partitions))
     }
 }
 

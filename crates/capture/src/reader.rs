@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use helenus_commitlog::{
@@ -231,6 +231,12 @@ impl SegmentReader {
     pub(crate) fn length(&self) -> Result<u64, ReadError> {
         let metadata = self.file.metadata();
         metadata.map(|metadata| metadata.len()).map_err(|error| self.failed(error))
+    }
+
+    /// Names that the file has: the one in the folder, and the node's own.
+    pub(crate) fn names(&self) -> Result<u64, ReadError> {
+        let metadata = self.file.metadata();
+        metadata.map(|metadata| metadata.nlink()).map_err(|error| self.failed(error))
     }
 
     /// Has so many bytes from the next marker on in the window, or as many as there are.

@@ -55,12 +55,11 @@ impl Failure for SchemaError {
 /// A schema and its history, as far as a document and the log tell it.
 ///
 /// The document says when it was taken (`taken_at_us`): the log's newer DDL is applied to it. One
-/// that does not say is taken for newer than the log, which then only adds what the document no
-/// longer has.
+/// that does not say is taken for newer than the log, which then only adds tables that the document
+/// no longer has.
 #[derive(Debug, Clone)]
 pub struct History {
     journal: Journal,
-    document: Arc<Catalog>,
     dated: bool,
     /// When the last change that was followed was written.
     changed_at: Option<Timestamp>,
@@ -85,17 +84,14 @@ impl History {
         }
         let dated = serde_json::from_str::<Dated>(document).ok();
         let taken_at = dated.and_then(|dated| dated.taken_at_us).map(Timestamp);
-        let journal = Journal::new(document, taken_at)?;
-        let (document, dated) = (journal.catalog(), taken_at.is_some());
-        Ok(Self { document, journal, dated, changed_at: None })
+        let journal = Journal::new(document, taken_at.unwrap_or(Timestamp(i64::MAX)))?;
+        Ok(Self { journal, dated: taken_at.is_some(), changed_at: None })
     }
 
     /// A schema of nothing.
     #[must_use]
     pub fn empty() -> Self {
-        let journal = Journal::new(r#"{"tables": [], "columns": []}"#, None)
-            .expect("a document without rows is a schema");
-        Self { document: journal.catalog(), journal, dated: false, changed_at: None }
+        Self::new(r#"{"tables": [], "columns": []}"#).expect("a document without rows is a schema")
     }
 
     /// The schema to decode the next record with.
@@ -109,8 +105,9 @@ impl History {
         let updates = mutation.updates.iter().filter(|update| is_schema(update.table));
         let times = updates.filter_map(|update| update.write_times()).map(|(_, last)| last);
         let Some(written) = times.max() else { return Ok(Vec::new()) };
+        let known = self.journal.catalog();
         let changes = self.journal.apply(&mutation.updates)?;
-        if !changes.is_empty() {
+        if !Arc::ptr_eq(&known, &self.journal.catalog()) {
             self.changed_at = self.changed_at.max(Some(written));
         }
         Ok(changes)
@@ -126,19 +123,19 @@ impl History {
     /// The table of this name as it is now.
     #[must_use]
     pub fn table(&self, keyspace: &str, name: &str) -> Option<Table> {
-        let log = self.journal.catalog();
-        let document = &self.document;
-        let found = if self.dated {
-            log.by_name(keyspace, name)
-        } else {
-            document.by_name(keyspace, name).or_else(|| log.by_name(keyspace, name))
-        };
-        found.cloned()
+        self.journal.catalog().by_name(keyspace, name).cloned()
     }
 
     /// Tables that were captured at some time before the document, as far as the log tells.
     pub(crate) fn captured_before(&self) -> impl Iterator<Item = TableId> {
         self.journal.captured_before()
+    }
+
+    /// Whether a table is one of the node's own that the document leaves out. It may, if it was written
+    /// for the tables of an application alone and says no time from which on the log changes it.
+    #[must_use]
+    pub fn leaves_out(&self, id: TableId) -> bool {
+        !self.dated && id.is_internal() && self.journal.catalog().table(id).is_none()
     }
 
     /// Whether a record of this table changes the schema.
@@ -191,5 +188,15 @@ mod tests {
         assert!(has_c(&beginning));
         assert!(!has_c(&beginning.clone().later(further.clone())));
         assert!(!has_c(&further.later(beginning)));
+    }
+
+    #[test]
+    fn a_document_that_does_not_say_when_it_was_taken_is_newer_than_the_log() {
+        let undated = before().replace("taken_at_us", "something_else");
+        let mut history = History::new(&undated).unwrap();
+        let known = history.catalog();
+        let log = format!("{FIXTURES}/plain.log");
+        scan(Path::new(&log), &mut history, &Wanted::Everything, &mut |_| {}).unwrap();
+        assert!(Arc::ptr_eq(&known, &history.catalog()));
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use helenus_commitlog::{CdcIndex, FileKind, FileName, SegmentId};
@@ -52,23 +53,49 @@ impl Failure for ListError {
 
 /// The segments in `folder`, oldest first. Other files are left alone.
 pub fn list(folder: &Path) -> Result<Vec<Segment>, ListError> {
-    let failed = ListError::new;
     let mut segments = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).map_err(|error| failed(folder, error))? {
-        let path = entry.map_err(|error| failed(folder, error))?.path();
-        let Some(id) = path.file_name().and_then(|name| segment_id(name.to_str()?)) else {
-            continue;
-        };
-        let index = index_of(&path).map_err(|error| failed(&path, error))?;
-        segments.insert(id, Segment { id, log: path, index });
+    for (name, log) in files(folder)? {
+        if name.kind == FileKind::Segment {
+            let index = index_of(&log).map_err(|error| ListError::new(&log, error))?;
+            segments.insert(name.id, Segment { id: name.id, log, index });
+        }
     }
     Ok(segments.into_values().collect())
 }
 
+/// Segments and indexes in `folder`, in no order, with what their names say.
+pub(crate) fn files(folder: &Path) -> Result<Vec<(FileName, PathBuf)>, ListError> {
+    let failed = |error| ListError::new(folder, error);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        files.extend(name_of(&path).map(|name| (name, path)));
+    }
+    Ok(files)
+}
+
 /// What a segment's index says now; nothing while there is none, or while it is being rewritten.
 pub fn index_of(log: &Path) -> io::Result<Option<CdcIndex>> {
-    match std::fs::read_to_string(index_path(log)) {
-        Ok(text) => Ok(CdcIndex::parse(&text)),
+    match std::fs::read(index_path(log)) {
+        Ok(bytes) => Ok(std::str::from_utf8(&bytes).ok().and_then(CdcIndex::parse)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if name_of(log).is_some_and(has_no_index) { moved(log) } else { Ok(None) }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a segment is of a release that writes no indexes: 3.11.
+pub(crate) const fn has_no_index(name: FileName) -> bool {
+    name.version < 7
+}
+
+/// What the index of a segment would say that has none: it was moved into the folder when it was
+/// complete. While it has another name somebody may still write it.
+fn moved(log: &Path) -> io::Result<Option<CdcIndex>> {
+    match std::fs::metadata(log) {
+        Ok(file) if file.nlink() > 1 => Ok(None),
+        Ok(file) => Ok(Some(CdcIndex { offset: file.len(), completed: true })),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
@@ -80,9 +107,8 @@ pub fn index_path(log: &Path) -> PathBuf {
     log.with_file_name(index_name(log))
 }
 
-fn segment_id(name: &str) -> Option<SegmentId> {
-    let name = FileName::parse(name)?;
-    (name.kind == FileKind::Segment).then_some(name.id)
+fn name_of(path: &Path) -> Option<FileName> {
+    FileName::parse(path.file_name()?.to_str()?)
 }
 
 fn index_name(log: &Path) -> String {
@@ -103,12 +129,20 @@ mod tests {
         write("CommitLog-7-99_cdc.idx", "512\nCOMPLETED");
         write("CommitLog-7-101.log", "");
         write("CommitLog-7-101_cdc.idx", "77");
+        // Of 3.11, which writes no indexes: one that was moved here, and one that has another name.
+        write("CommitLog-6-97.log", "twelve bytes");
+        write("CommitLog-6-98.log", "");
+        std::fs::hard_link(dir.path().join("CommitLog-6-98.log"), dir.path().join("own")).unwrap();
         write("CommitLog-x-1.log", "");
         write("notes.txt", "");
         let found = list(dir.path()).unwrap();
         let found: Vec<_> = found.iter().map(|segment| (segment.id.0, segment.index)).collect();
         let index = |offset, completed| Some(CdcIndex { offset, completed });
-        assert_eq!(found, [(99, index(512, true)), (100, None), (101, index(77, false))]);
+        let old = [(97, index(12, true)), (98, None)];
+        let new = [(99, index(512, true)), (100, None), (101, index(77, false))];
+        assert_eq!(found, [&old[..], &new].concat());
+        std::fs::write(dir.path().join("CommitLog-7-100_cdc.idx"), b"\xff").unwrap();
+        assert_eq!(list(dir.path()).unwrap()[3].index, None, "garbage says nothing");
     }
 
     #[test]

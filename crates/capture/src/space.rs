@@ -42,6 +42,11 @@ impl Watch {
         Self { limit, samples: VecDeque::new(), released: 0 }
     }
 
+    /// The folder may hold so much from now on.
+    pub const fn limit(&mut self, bytes: u64) {
+        self.limit = Some(bytes);
+    }
+
     /// Remembers that the agent made room.
     pub const fn released(&mut self, bytes: u64) {
         self.released += bytes;

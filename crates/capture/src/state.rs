@@ -207,9 +207,10 @@ impl State {
         &self.saved.done
     }
 
-    /// Segments are done with.
-    pub fn finish(&mut self, segments: &[SegmentId]) {
+    /// Segments are done with; others are `there`.
+    pub fn finish(&mut self, segments: &[SegmentId], there: &[SegmentId]) {
         segments.iter().for_each(|segment| self.saved.done.insert(*segment));
+        self.saved.done.trim(there);
     }
 
     /// Goes on here after a restart, or at the beginning of what is not done with.
@@ -228,13 +229,20 @@ impl State {
         changed
     }
 
-    /// Everybody was told of what changed up to this schema, and of these truncations.
-    pub fn announced(&mut self, at_us: i64, truncated: &HashMap<TableId, Truncation>) {
+    /// Everybody was told of what changed up to this schema.
+    pub fn announced(&mut self, at_us: i64) {
         self.saved.announced_us = self.saved.announced_us.max(at_us);
+    }
+
+    /// Whoever is to be told that these tables were emptied was; true if they are others than before.
+    pub fn emptied(&mut self, truncated: &HashMap<TableId, Truncation>) -> bool {
         let entries = truncated.iter().map(|(table, Truncation { segment, offset, at_ms })| {
             (table.0, (segment.0, *offset, *at_ms))
         });
-        self.saved.truncated = entries.collect();
+        let truncated = entries.collect();
+        let changed = self.saved.truncated != truncated;
+        self.saved.truncated = truncated;
+        changed
     }
 
     /// Makes all of this durable: it is on the disk when this returns.
@@ -420,10 +428,12 @@ mod tests {
         let table = TableId(Uuid::from_u128(1));
         let truncation = Truncation { segment: SegmentId(4), offset: 7, at_ms: 8 };
         state.keep(SegmentId(3));
-        state.finish(&[SegmentId(2), SegmentId(3)]);
+        state.finish(&[SegmentId(2), SegmentId(3)], &[]);
         state.go_on_at(Some(place(4)));
         state.ending([(table, SegmentId(5))].into_iter());
-        state.announced(6, &[(table, truncation)].into());
+        state.announced(6);
+        assert!(state.emptied(&[(table, truncation)].into()));
+        assert!(!state.emptied(&[(table, truncation)].into()));
         state.save().unwrap();
         for (number, at_us) in [(1, 5), (2, 6), (3, 7)] {
             state.remember(&document(number), at_us).unwrap();

@@ -84,7 +84,7 @@ pub struct Batch {
     pub announces_us: Option<i64>,
     /// A table or column that the schema does not have: fetch it, then ask again.
     pub needs_schema: bool,
-    /// Segments that were removed before they were read.
+    /// Segments that were removed before they were read to their end.
     pub missing: Vec<SegmentId>,
     /// Segments that cannot be read at all: encrypted, of another version, not segments.
     pub refused: Vec<(SegmentId, ReadError)>,
@@ -168,7 +168,9 @@ impl Tail {
         self.waiting.extend(learned.announcements);
         (self.schema_us, self.announces) = (taken.at_us, true);
         if learned.gained {
-            (self.current, self.place) = (None, None);
+            // What has lost its name cannot be opened again; it is read on.
+            self.current.take_if(|current| !current.is_unnamed);
+            self.place = None;
             self.finished.clear();
         }
         Ok(learned.gained)
@@ -176,8 +178,9 @@ impl Tail {
 
     /// Takes what the node tells of emptied tables.
     pub(crate) fn look_at(&mut self, truncations: Vec<(TableId, Truncation)>, now: Timestamp) {
-        let told = self.knowledge.look_at(truncations, now);
-        self.announces |= !told.is_empty();
+        let Some(told) = self.knowledge.look_at(truncations, now) else { return };
+        // Also where nobody is to be told: a table may be captured later, and that would be news then.
+        self.announces = true;
         self.waiting.extend(told);
     }
 
@@ -191,10 +194,11 @@ impl Tail {
         !self.finished.is_empty()
     }
 
-    /// Everything that was finished is done with.
-    pub(crate) fn settle(&mut self) -> Vec<SegmentId> {
+    /// Everything that was finished is done with; others are `there`.
+    pub(crate) fn settle(&mut self, there: &[SegmentId]) -> Vec<SegmentId> {
         let finished: Vec<SegmentId> = std::mem::take(&mut self.finished).into_iter().collect();
         finished.iter().for_each(|segment| self.done.insert(*segment));
+        self.done.trim(there);
         finished
     }
 
@@ -307,16 +311,29 @@ impl Tail {
         if current.open.is_some() {
             return Ok(self.hand_out(current, now, give_up, batch));
         }
-        let advanced = current.advance(self.options.read_ahead).inspect_err(|_| {
-            // It is opened again, and read from here.
-            self.place = Some(current.place());
-        });
-        Ok(match advanced? {
+        let advanced = match current.advance(self.options.read_ahead) {
+            Ok(advanced) => advanced,
+            Err(error) => {
+                // It is opened again, and read from here; without its name it cannot be.
+                if current.is_unnamed {
+                    self.current = Some(current);
+                } else {
+                    self.place = Some(current.place());
+                }
+                return Err(error);
+            }
+        };
+        Ok(match advanced {
             Advanced::Section => self.hand_out(current, now, give_up, batch),
             Advanced::Damage(damage) => {
                 batch.undecoded.push(Undecoded { damage, bytes: Vec::new() });
                 self.passed(current, batch);
                 Read::More
+            }
+            Advanced::Removed => {
+                batch.missing.push(current.segment);
+                self.current = Some(current);
+                Read::Waiting
             }
             Advanced::Waiting => {
                 self.current = Some(current);

@@ -34,6 +34,13 @@ impl TableId {
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }
+
+    /// Whether this is one of a node's own tables, such as `system.local`: their ids are made of their
+    /// names (UUID version 3), those of all others of the time they were created.
+    #[must_use]
+    pub const fn is_internal(self) -> bool {
+        self.0.get_version_num() == 3
+    }
 }
 
 impl fmt::Display for TableId {

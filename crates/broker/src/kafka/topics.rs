@@ -21,8 +21,9 @@ use crate::contract::{Error, Retention, Topic};
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 /// How long a topic that was not there is not asked for again.
 const MISSING_FOR: Duration = Duration::from_millis(500);
-/// What a topic takes where the cluster does not say.
-const RECORD_BYTES: usize = 1_048_588;
+/// What a topic takes where this client may not ask or gets no answer: whatever the library takes. A
+/// guess would refuse records for good that the broker would have taken.
+const RECORD_BYTES: usize = 100_000_000;
 /// How long a cluster that makes topics by itself may take to show one.
 const MADE_WITHIN: Duration = Duration::from_secs(3);
 /// Topics whose settings are asked for with one request.

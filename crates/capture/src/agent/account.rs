@@ -33,6 +33,10 @@ pub(super) struct Account {
     pub(super) place: Option<Place>,
     pub(super) waiting_for: Option<String>,
     pub(super) node_away: Option<String>,
+    /// The node was started again without change data capture.
+    pub(super) is_cdc_off: bool,
+    /// Why segments that are done with are still there.
+    kept: Option<String>,
     shown_at: Option<Duration>,
     warned_at: Option<Duration>,
     pub(super) shown: watch::Sender<Option<Status>>,
@@ -53,6 +57,8 @@ impl Account {
             place,
             waiting_for: None,
             node_away: None,
+            is_cdc_off: false,
+            kept: None,
             shown_at: None,
             warned_at: None,
             shown: watch::Sender::default(),
@@ -72,6 +78,14 @@ impl Account {
             tracing::warn!(error = told, "the node does not answer; segments are read and kept");
         }
         self.node_away = Some(told);
+    }
+
+    /// Segments cannot be given back, or can again; logged once.
+    pub(super) fn keeps(&mut self, told: Option<String>) {
+        if let Some(error) = told.as_ref().filter(|told| self.kept.as_ref() != Some(told)) {
+            tracing::warn!(error, "cannot be released");
+        }
+        self.kept = told;
     }
 
     /// Waits for the broker's answer, and tells of that: the log grows meanwhile.
@@ -101,7 +115,10 @@ impl Account {
             return;
         }
         self.shown_at = Some(elapsed);
-        let segments = list(&self.options.cdc_raw).unwrap_or_default();
+        let (segments, unlisted) = match list(&self.options.cdc_raw) {
+            Ok(segments) => (segments, None),
+            Err(error) => (Vec::new(), Some(told(&error))),
+        };
         let used = folder_bytes(&self.options.cdc_raw).unwrap_or_default();
         let sizes = segments.iter().filter_map(|segment| std::fs::metadata(&segment.log).ok());
         let largest = sizes.map(|file| file.len()).max().unwrap_or_default();
@@ -125,7 +142,9 @@ impl Account {
             used_bytes,
             limit_bytes,
             seconds_left,
-            waiting_for: self.waiting_for.clone(),
+            waiting_for: self.waiting_for.clone().or(unlisted).or_else(|| {
+                self.is_cdc_off.then(|| "change data capture is off at the node".to_owned())
+            }),
             node_away: self.node_away.clone(),
         };
         metrics::status(&status);
@@ -148,6 +167,18 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_is_told_of() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, _) = State::open(&dir.path().join("state"), "n1").unwrap();
+        let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+        let options = Arc::new(Options::new(dir.path().join("none"), dir.path().join("state")));
+        let mut account = Account::new(options, clock, None, None);
+        account.show(&state, true);
+        let told = account.shown.borrow().as_ref().unwrap().waiting_for.clone().unwrap();
+        assert!(told.contains("none cannot be read"), "{told}");
+    }
 
     #[tokio::test]
     async fn a_broker_that_does_not_answer_is_told_of_before_it_has_failed() {

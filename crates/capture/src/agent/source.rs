@@ -28,6 +28,11 @@ pub trait SchemaSource: Send + Sync {
 
     /// Bytes that `cdc_raw` may hold, if the source knows.
     fn total_space(&self) -> impl Future<Output = Option<u64>> + Send;
+
+    /// Whether the source says that nothing is logged for readers.
+    fn is_cdc_off(&self) -> impl Future<Output = bool> + Send {
+        std::future::ready(false)
+    }
 }
 
 /// A document that does not change: for tests and for reading without a node.

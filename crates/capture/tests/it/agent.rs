@@ -86,7 +86,7 @@ pub(crate) fn expected_of(segment: &[u8]) -> Vec<String> {
     ids
 }
 
-fn status(folders: &Folders) -> Status {
+pub(crate) fn status(folders: &Folders) -> Status {
     serde_json::from_slice(&fs::read(folders.path("state/status.json")).unwrap()).unwrap()
 }
 
@@ -95,7 +95,11 @@ async fn every_change_is_published_once_and_the_segment_given_back_when_it_is_co
     let folders = Folders::new();
     let (broker, _engine) = broker(&folders).await;
     let mut segment = folders.begin(PLAIN);
-    let mut agent = start(options(&folders), &broker).await;
+    // Taken before the log was written, which tells what changed since.
+    let document = SCHEMA.replacen('{', "{\"taken_at_us\": 1,", 1);
+    let clock = Arc::new(SystemClock::new());
+    let agent = Agent::start(options(&folders), broker.clone(), document, clock).await;
+    let mut agent = agent.unwrap();
     assert_eq!(agent.catch_up().await.unwrap(), 0, "there is no index yet");
     // What is written but not durable is not read.
     segment.write(2);
@@ -204,7 +208,9 @@ async fn while_the_broker_is_away_nothing_is_saved_or_given_back() {
     stop.cancel();
     running.await.unwrap().unwrap();
     assert_eq!(folders.raw_files().len(), 2);
-    assert!(!folders.path("state/position.json").try_exists().unwrap());
+    let saved = fs::read(folders.path("state/position.json")).unwrap();
+    let saved: Value = serde_json::from_slice(&saved).unwrap();
+    assert_eq!((&saved["segment"], &saved["done"]), (&Value::Null, &serde_json::json!([])));
     let (broker, _engine) = self::broker(&folders).await;
     start(options(&folders), &broker).await.catch_up().await.unwrap();
     assert_eq!(ids(&published(&broker).await), expected());

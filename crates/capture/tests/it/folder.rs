@@ -47,6 +47,13 @@ impl Folders {
         growing
     }
 
+    /// Somebody removes everything from `cdc_raw`.
+    pub(crate) fn empty_raw(&self) {
+        for name in self.raw_files() {
+            fs::remove_file(self.cdc_raw().join(name)).unwrap();
+        }
+    }
+
     pub(crate) fn raw_files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.cdc_raw()).unwrap();
         let mut names: Vec<String> =
@@ -59,7 +66,7 @@ impl Folders {
 /// A segment that is being written.
 pub(crate) struct Growing {
     pub(crate) own: PathBuf,
-    index: PathBuf,
+    pub(crate) index: PathBuf,
     bytes: Vec<u8>,
     written: usize,
     /// Where each section ends.

@@ -13,6 +13,7 @@ mod agent;
 mod folder;
 #[cfg(feature = "service-tests")]
 mod generator;
+mod leftovers;
 mod mishaps;
 #[cfg(feature = "service-tests")]
 mod oracle;

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use helenus_broker::contract::{
@@ -14,7 +14,7 @@ use helenus_capture::agent::{Agent, AgentError};
 use helenus_capture::commitlog::{Header, SegmentId};
 use helenus_capture::cql::change::json::{Policy, Treatment};
 use helenus_capture::options::Options;
-use helenus_model::{Failure as _, SystemClock};
+use helenus_model::{Failure as _, ManualClock, SystemClock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::agent::{broker, expected_of, ids, options, published, start};
@@ -27,11 +27,14 @@ struct Wayward {
     inner: EmbeddedBroker,
     hangs: Arc<AtomicBool>,
     refuses: &'static str,
+    /// Partitions that it says every topic has, as long as this is not negative.
+    says: Arc<AtomicI64>,
 }
 
 impl Wayward {
     fn new(inner: &EmbeddedBroker, refuses: &'static str) -> Self {
-        Wayward { inner: inner.clone(), hangs: Arc::default(), refuses }
+        let says = Arc::new(AtomicI64::new(-1));
+        Wayward { inner: inner.clone(), hangs: Arc::default(), refuses, says }
     }
 }
 
@@ -51,7 +54,11 @@ impl Broker for Wayward {
     }
 
     async fn topics(&self) -> Result<Vec<Topic>, Error> {
-        self.inner.topics().await
+        let mut topics = self.inner.topics().await?;
+        if let Ok(partitions) = u32::try_from(self.says.load(Ordering::SeqCst)) {
+            topics.iter_mut().for_each(|topic| topic.partitions = partitions);
+        }
+        Ok(topics)
     }
 
     async fn bounds(&self, topic: &str) -> Result<Vec<Bounds>, Error> {
@@ -153,9 +160,146 @@ async fn truncations_in_the_log_that_a_first_agent_finds_are_told() {
     node.truncate_at("scalars", SegmentId(id(PLAIN).0 - 1));
     node.truncate_at("rows", id(PLAIN));
     agent(&folders, &broker, &node).await.catch_up().await.unwrap();
-    let truncated = announced(&broker).await.into_iter().filter(|(what, _)| what == "TRUNCATE");
-    let truncated: Vec<String> = truncated.map(|(_, table)| table).collect();
-    assert_eq!(truncated, ["fx.rows"]);
+    assert_eq!(emptied(&broker).await, ["fx.rows"]);
+}
+
+/// Tables that somebody was told were emptied.
+async fn emptied(broker: &EmbeddedBroker) -> Vec<String> {
+    let told = announced(broker).await.into_iter().filter(|(what, _)| what == "TRUNCATE");
+    told.map(|(_, table)| table).collect()
+}
+
+#[tokio::test]
+async fn truncations_from_before_a_first_agent_are_no_news_to_a_second() {
+    let folders = Folders::new();
+    let (broker, _engine) = broker(&folders).await;
+    let node = Node::with(SCHEMA.to_owned());
+    node.truncate("scalars", 1);
+    let mut first = agent(&folders, &broker, &node).await;
+    node.silent.store(1, Ordering::SeqCst);
+    folders.begin(PLAIN).complete();
+    first.catch_up().await.unwrap();
+    drop(first);
+    node.silent.store(0, Ordering::SeqCst);
+    agent(&folders, &broker, &node).await.catch_up().await.unwrap();
+    assert_eq!(emptied(&broker).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_truncation_from_before_a_table_was_captured_is_no_news() {
+    let folders = Folders::new();
+    let (broker, _engine) = broker(&folders).await;
+    let node = Node::with(without_cdc("rows"));
+    let mut first = agent(&folders, &broker, &node).await;
+    first.catch_up().await.unwrap();
+    node.truncate("rows", 1);
+    first.catch_up().await.unwrap();
+    drop(first);
+    node.change(SCHEMA.to_owned());
+    agent(&folders, &broker, &node).await.catch_up().await.unwrap();
+    assert_eq!(emptied(&broker).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_truncation_of_a_node_whose_clock_was_set_back_is_told() {
+    let folders = Folders::new();
+    let (broker, _engine) = broker(&folders).await;
+    let node = Node::with(SCHEMA.to_owned());
+    node.truncate_at("rows", SegmentId(9));
+    let mut agent = agent(&folders, &broker, &node).await;
+    agent.catch_up().await.unwrap();
+    node.truncate_at("rows", SegmentId(5));
+    for _ in 0..2 {
+        agent.catch_up().await.unwrap();
+    }
+    assert_eq!(emptied(&broker).await, ["fx.rows"]);
+}
+
+#[tokio::test]
+async fn a_truncation_is_told_to_as_many_partitions_as_there_are_by_then() {
+    for (says, copies) in [(16, 16), (0, 8)] {
+        let folders = Folders::new();
+        let (embedded, _engine) = broker(&folders).await;
+        let wayward = Wayward::new(&embedded, "");
+        let node = Node::with(SCHEMA.to_owned());
+        let clock = Arc::new(SystemClock::new());
+        folders.begin(PLAIN).complete();
+        let agent = Agent::start(options(&folders), wayward.clone(), node.clone(), clock);
+        let mut agent = agent.await.unwrap();
+        agent.catch_up().await.unwrap();
+        wayward.says.store(says, Ordering::SeqCst);
+        node.truncate("rows", 1);
+        agent.catch_up().await.unwrap();
+        let found = published(&embedded).await;
+        let told = found["cassandra.fx.rows"].iter();
+        let told = told.filter(|event| event["operation"] == "TRUNCATE").count();
+        assert_eq!(told, copies, "of a topic that has {says} partitions by now");
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_was_captured_and_is_gone_keeps_no_agent_from_starting() {
+    let without = changed(|document| {
+        for part in ["tables", "columns"] {
+            let rows = document[part].as_array_mut().unwrap();
+            rows.retain(|row| row["table_name"] != "rows");
+        }
+    });
+    for after in [without, without_cdc("rows")] {
+        let folders = Folders::new();
+        let (broker, _engine) = broker(&folders).await;
+        let node = Node::with(SCHEMA.to_owned());
+        let start = || {
+            let tables = ["fx.rows", "fx.scalars"].map(|table| table.parse().unwrap());
+            let options = Options { tables: tables.into(), ..options(&folders) };
+            Agent::start(options, broker.clone(), node.clone(), Arc::new(SystemClock::new()))
+        };
+        let mut segment = folders.begin(PLAIN);
+        start().await.unwrap().catch_up().await.unwrap();
+        node.change(after);
+        segment.complete();
+        start().await.unwrap().catch_up().await.unwrap();
+        let changes = |event: &&Value| event["scope"] != "table";
+        let found = published(&broker).await;
+        assert!(found["cassandra.fx.rows"].iter().any(|event| changes(&event)));
+        assert!(found["cassandra.fx.scalars"].iter().any(|event| changes(&event)));
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_write_its_state_publishes_nothing() {
+    let folders = Folders::new();
+    let (broker, _engine) = broker(&folders).await;
+    folders.begin(PLAIN).complete();
+    // No file can be made there, as on a disk that is full.
+    fs::create_dir_all(folders.path("state/position.new")).unwrap();
+    let clock = Arc::new(SystemClock::new());
+    let schema = SCHEMA.to_owned();
+    let refused = Agent::start(options(&folders), broker.clone(), schema, clock).await.unwrap_err();
+    assert_eq!(refused.code(), "state_unusable");
+    assert!(published(&broker).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_node_that_was_away_is_asked_for_its_settings_again() {
+    let folders = Folders::new();
+    let (broker, _engine) = broker(&folders).await;
+    let node = Node::with(SCHEMA.to_owned());
+    let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+    let time = Arc::clone(&clock);
+    let agent = Agent::start(options(&folders), broker, node.clone(), time).await;
+    let mut agent = agent.unwrap();
+    let told = agent.watch();
+    node.silent.store(1, Ordering::SeqCst);
+    agent.catch_up().await.unwrap();
+    assert!(told.borrow().as_ref().unwrap().node_away.is_some());
+    node.silent.store(0, Ordering::SeqCst);
+    *node.settings.lock().unwrap() = (Some(1 << 30), true);
+    clock.advance(Duration::from_secs(2));
+    agent.catch_up().await.unwrap();
+    let told = told.borrow().clone().unwrap();
+    assert_eq!((told.node_away, told.limit_bytes), (None, Some(1 << 30)));
+    assert_eq!(told.waiting_for.unwrap(), "change data capture is off at the node");
 }
 
 #[tokio::test]
@@ -192,9 +336,7 @@ async fn a_segment_that_was_gone_and_comes_back_is_read() {
     segment.sync(1);
     start(options(&folders), &broker).await.catch_up().await.unwrap();
     // The node made room, and went on with another.
-    for name in folders.raw_files() {
-        fs::remove_file(folders.cdc_raw().join(name)).unwrap();
-    }
+    folders.empty_raw();
     folders.begin(LATER).complete();
     start(options(&folders), &broker).await.catch_up().await.unwrap();
     // It was restarted, and what it replayed is there again.

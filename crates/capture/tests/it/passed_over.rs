@@ -23,8 +23,10 @@ use crate::folder::{Folders, LATER, PLAIN, SCHEMA};
 #[derive(Clone, Default)]
 pub(crate) struct Node {
     told: Arc<Mutex<(String, Pulse)>>,
-    /// Asked so often, it does not answer.
-    silent: Arc<AtomicUsize>,
+    /// Not 0 while it does not answer.
+    pub(crate) silent: Arc<AtomicUsize>,
+    /// What it says of its settings: how much the folder may hold, and whether capture is off.
+    pub(crate) settings: Arc<Mutex<(Option<u64>, bool)>>,
 }
 
 impl Node {
@@ -52,7 +54,9 @@ impl Node {
     fn empty(&self, table: &str, truncation: Truncation) {
         let catalog = Catalog::from_document(SCHEMA).unwrap();
         let id = catalog.by_name("fx", table).unwrap().id;
-        self.told.lock().unwrap().1.truncations.push((id, truncation));
+        let truncations = &mut self.told.lock().unwrap().1.truncations;
+        truncations.retain(|(table, _)| *table != id);
+        truncations.push((id, truncation));
     }
 }
 
@@ -69,7 +73,11 @@ impl SchemaSource for Node {
     }
 
     async fn total_space(&self) -> Option<u64> {
-        None
+        self.settings.lock().unwrap().0
+    }
+
+    async fn is_cdc_off(&self) -> bool {
+        self.settings.lock().unwrap().1
     }
 }
 
@@ -226,9 +234,8 @@ async fn a_segment_that_is_removed_under_the_agent_is_read_to_its_end() {
     segment.sync(0);
     agent.catch_up().await.unwrap();
     assert!(ids(&published(&broker).await).len() < expected_of(PLAIN).len());
-    for name in folders.raw_files() {
-        fs::remove_file(folders.cdc_raw().join(name)).unwrap();
-    }
+    folders.empty_raw();
+    fs::remove_file(&segment.own).unwrap();
     folders.begin(LATER).complete();
     agent.catch_up().await.unwrap();
     let mut both = [expected_of(PLAIN), expected_of(LATER)].concat();

@@ -1,7 +1,8 @@
 //! Where a node's answer depends on its flushes and compactions, of which a log says nothing: how a
 //! clustering value is spelled that has several spellings (1.0 and 1.00 name one row), how an element
 //! of a set that was written twice at one time, whether an expired cell still loses to the one it
-//! lost to, and whether a counter that was deleted counts again.
+//! lost to, and whether a counter that was deleted counts again. And when a column was dropped, of which
+//! a log tells the millisecond only.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -46,6 +47,7 @@ async fn flushes_and_compactions_decide_what_a_node_shows() {
     equal_decimals_are_one_element(&node, &session).await;
     what_expired_wins_ties_once_it_is_compacted(&node, &session).await;
     deleted_counters_count_again_once_they_are_flushed(&node, &session).await;
+    columns_are_dropped_in_the_middle_of_a_millisecond(&session).await;
 }
 
 async fn equal_decimals_are_one_row(node: &Instance, session: &Session) {
@@ -154,4 +156,25 @@ async fn deleted_counters_count_again_once_they_are_flushed(node: &Instance, ses
         let counted = rows.maybe_first_row::<(Option<Counter>,)>().unwrap();
         assert_eq!(counted.is_some_and(|(count,)| count.is_some()), flushes);
     }
+}
+
+/// A cell of the same millisecond as the drop of its column, and before it, does not come back with the
+/// column.
+async fn columns_are_dropped_in_the_middle_of_a_millisecond(session: &Session) {
+    for statement in [
+        "CREATE TABLE ks.readded (p int PRIMARY KEY, v int, x int) WITH cdc = true",
+        "INSERT INTO ks.readded (p, v, x) VALUES (0, 1, 1) USING TIMESTAMP 1200",
+        "ALTER TABLE ks.readded DROP x USING TIMESTAMP 1500",
+        "ALTER TABLE ks.readded ADD x int",
+    ] {
+        session.query_unpaged(statement, ()).await.unwrap();
+    }
+    let told = async |query: &str| -> String {
+        let rows = session.query_unpaged(query, ()).await.unwrap().into_rows_result().unwrap();
+        rows.single_row::<(String,)>().unwrap().0
+    };
+    assert_eq!(told("SELECT JSON * FROM ks.readded").await, r#"{"p": 0, "v": 1, "x": null}"#);
+    let query = "SELECT CAST(dropped_time AS text) FROM system_schema.dropped_columns \
+                 WHERE keyspace_name = 'ks' AND table_name = 'readded'";
+    assert!(told(query).await.contains("00:00:00.001"), "to the millisecond");
 }

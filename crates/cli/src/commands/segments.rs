@@ -143,7 +143,8 @@ impl<'o> Reading<'o> {
             return Err(UnknownTable { table: wanted.to_string() });
         }
         let catalog = history.catalog();
-        let unknown = self.passed_over.iter().filter(|id| catalog.table(**id).is_none()).count();
+        let is_unknown = |id: &&TableId| !id.is_internal() && catalog.table(**id).is_none();
+        let unknown = self.passed_over.iter().filter(is_unknown).count();
         if unknown > 0 {
             let text = format!(
                 "warning: nothing of {wanted} is here, but records of {unknown} tables that the schema does not \

@@ -81,6 +81,10 @@ fn topic_prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
         let problem = "a topic begins with 1 to 150 letters, digits, dots, underscores or dashes";
         return Err(de::Error::custom(format!("'{text}' cannot be used: {problem}")));
     }
+    if text.starts_with("__") {
+        let problem = "topics that begin with two underscores are the broker's own";
+        return Err(de::Error::custom(format!("'{text}' cannot be used: {problem}")));
+    }
     Ok(text)
 }
 
@@ -124,4 +128,20 @@ where
         }
     };
     spelt.into_iter().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_of_the_broker_s_own_topics_is_refused() {
+        let read = |prefix: &str| toml::from_str::<Capture>(&format!("topic_prefix = '{prefix}'"));
+        assert_eq!(read("_shop").unwrap().topic_prefix, "_shop");
+        let refused = read("__shop").unwrap_err().to_string();
+        assert!(
+            refused.contains("'__shop' cannot be used: topics that begin with two"),
+            "{refused}"
+        );
+    }
 }

@@ -104,6 +104,41 @@ fn stat_counts_and_cat_prints_as_many_changes() {
     assert!(out.lines().any(|line| line.contains(" INSERT row fx.scalars ")), "{out}");
 }
 
+/// Writes the recorded schema without the tables of the node itself.
+fn own_schema(folder: &Path) -> String {
+    let whole = std::fs::read(fixture("schema.json")).unwrap();
+    let mut schema: Value = serde_json::from_slice(&whole).unwrap();
+    for rows in schema.as_object_mut().unwrap().values_mut().filter_map(Value::as_array_mut) {
+        rows.retain(|row| row["keyspace_name"] == "fx");
+    }
+    let path = folder.join("own.json");
+    std::fs::write(&path, schema.to_string()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_schema_may_leave_out_the_tables_of_the_node_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let (own, whole) = (own_schema(dir.path()), fixture("schema.json"));
+    let log = fixture("plain.log");
+    let with = |schema: &str, arguments: &[&str]| {
+        let arguments = [arguments, &[&log, "--schema", schema]].concat();
+        let (code, out, err) = segments(dir.path(), &arguments);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{arguments:?}");
+        out
+    };
+    for arguments in [
+        &["rows", "--table", "fx.rows", "--at", "2026-11-16T00:00:00Z"][..],
+        &["cat", "--table", "fx.rows"],
+        &["cat"],
+        &["cat", "--raw", "--table", "fx.rows"],
+    ] {
+        assert_eq!(with(&own, arguments), with(&whole, arguments), "{arguments:?}");
+    }
+    let stat: Value = serde_json::from_str(&with(&own, &["stat", "--json"])).unwrap();
+    assert_eq!(stat["segments"][0]["damage"], json!([]));
+}
+
 #[test]
 fn records_are_counted_and_shown_without_a_schema() {
     let dir = tempfile::tempdir().unwrap();

@@ -37,7 +37,7 @@ fn has_c(catalog: &Catalog) -> bool {
 
 #[test]
 fn a_dropped_column_becomes_a_former_one() {
-    let mut journal = Journal::new(&before(), None).unwrap();
+    let mut journal = Journal::new(&before(), Timestamp(0)).unwrap();
     assert!(has_c(&journal.catalog()));
     let id = journal.catalog().by_name("fx", "readded").unwrap().id;
     let mut state = TableState::default();
@@ -61,7 +61,7 @@ fn a_dropped_column_becomes_a_former_one() {
 
 #[test]
 fn what_the_document_already_has_is_not_done_again() {
-    let mut journal = Journal::new(&before(), Some(Timestamp(i64::MAX))).unwrap();
+    let mut journal = Journal::new(&before(), Timestamp(i64::MAX)).unwrap();
     for payload in payloads(PLAIN, Options::default()).0 {
         let catalog = journal.catalog();
         let mutation = mutation::decode(&payload, Version::V7, &*catalog).unwrap();

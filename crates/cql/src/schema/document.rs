@@ -1,11 +1,12 @@
 //! A schema from a JSON document: an object with the arrays `keyspaces`, `tables`, `columns`,
 //! `dropped_columns`, `types` and, where there are any, `views`, holding rows as
-//! `SELECT JSON * FROM system_schema.…` prints them.
+//! `SELECT JSON * FROM system_schema.…` prints them: as objects, or as the texts that a driver returns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -79,6 +80,8 @@ struct ColumnRow {
     column_name_bytes: Option<String>,
     clustering_order: Option<String>,
     kind: String,
+    /// Only key columns have one that matters.
+    #[serde(default)]
     position: i32,
     #[serde(rename = "type")]
     ty: String,
@@ -107,6 +110,17 @@ type UserTypes = HashMap<(String, String), Arc<UserType>>;
 /// Rows of one table, by keyspace and name.
 type ByTable<T> = HashMap<(String, String), Vec<T>>;
 
+/// The arrays of a document, each row as an object.
+pub(super) fn parse(text: &str) -> Result<Map<String, Value>, serde_json::Error> {
+    let mut arrays: Map<String, Value> = serde_json::from_str(text)?;
+    for row in arrays.values_mut().filter_map(Value::as_array_mut).flatten() {
+        if let Value::String(text) = row {
+            *row = serde_json::from_str(text)?;
+        }
+    }
+    Ok(arrays)
+}
+
 impl Catalog {
     /// Loads a schema document. Tables without a partition key are left out: they are not whole.
     ///
@@ -125,11 +139,11 @@ impl Catalog {
     /// # Ok::<(), helenus_cql::schema::DocumentError>(())
     /// ```
     pub fn from_document(text: &str) -> Result<Self, DocumentError> {
-        Self::load(serde_json::from_str(text)?)
+        Self::from_value(Value::Object(parse(text)?))
     }
 
-    /// The same from a document already parsed.
-    pub(super) fn from_value(document: serde_json::Value) -> Result<Self, DocumentError> {
+    /// The same from a document already parsed ([`parse`]).
+    pub(super) fn from_value(document: Value) -> Result<Self, DocumentError> {
         Self::load(serde_json::from_value(document)?)
     }
 
@@ -209,7 +223,8 @@ fn table(
     let flag = |name: &str| row.flags.iter().flatten().any(|flag| flag == name);
     table.cdc = row.cdc.unwrap_or(false);
     table.counter = flag("counter");
-    table.layout = match (flag("dense"), flag("compound")) {
+    // A node always says; whoever writes a document by hand means an ordinary table.
+    table.layout = match (flag("dense"), row.flags.is_none() || flag("compound")) {
         (true, _) => Layout::Dense,
         (false, true) => Layout::Ordinary,
         (false, false) => Layout::StaticCompact,
@@ -257,7 +272,9 @@ fn drop_column(
     };
     let milliseconds = parse_timestamp(&row.dropped_time)
         .ok_or_else(|| unknown("dropped_time", &row.dropped_time))?;
-    let dropped_at = Some(Timestamp(milliseconds.saturating_mul(1000)));
+    // A node goes by the microsecond and writes down the millisecond. Up to its end nothing can have been
+    // written to the column that came after.
+    let dropped_at = Some(Timestamp(milliseconds.saturating_mul(1000).saturating_add(999)));
     let text = row.kind.as_deref().unwrap_or("regular");
     let kind = kind(text).ok_or_else(|| unknown("kind", text))?;
     let successor =

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::document::parse;
 use super::{Catalog, Change, DocumentError, Lookup as _, Table, TableId};
 use crate::reconcile::{self, ClusteringKey, PartitionState, TableState};
 use crate::update::{Item, PartitionUpdate, Seconds, Timestamp};
@@ -55,10 +56,10 @@ type Written<'u> = (&'static str, &'static [&'static str], &'u PartitionUpdate<'
 ///
 /// ```
 /// use helenus_cql::schema::Journal;
-/// use helenus_cql::update::PartitionUpdate;
+/// use helenus_cql::update::{PartitionUpdate, Timestamp};
 ///
 /// let document = r#"{"tables": [], "columns": []}"#; // of a real node: a thousand rows
-/// let mut journal = Journal::new(document, None)?;
+/// let mut journal = Journal::new(document, Timestamp(1_763_000_000_000_000))?;
 /// let catalog = journal.catalog(); // decode a mutation with it, then:
 /// let updates: Vec<PartitionUpdate<'_>> = Vec::new();
 /// assert!(journal.apply(&updates)?.is_empty());
@@ -68,7 +69,7 @@ type Written<'u> = (&'static str, &'static [&'static str], &'u PartitionUpdate<'
 pub struct Journal {
     rows: Schema,
     catalog: Arc<Catalog>,
-    taken_at: Option<Timestamp>,
+    taken_at: Timestamp,
     /// What older DDL says by itself. The catalog knows every table that it gives.
     past: Schema,
 }
@@ -76,10 +77,9 @@ pub struct Journal {
 impl Journal {
     /// Starts from a document ([`Catalog::from_document`]). Changes written at or before
     /// `taken_at` are taken to be in it already; only tables that it no longer has are learned.
-    pub fn new(document: &str, taken_at: Option<Timestamp>) -> Result<Self, JournalError> {
-        let catalog = Arc::new(Catalog::from_document(document)?);
-        let mut arrays: Map<String, Value> =
-            serde_json::from_str(document).map_err(DocumentError::from)?;
+    pub fn new(document: &str, taken_at: Timestamp) -> Result<Self, JournalError> {
+        let mut arrays = parse(document).map_err(DocumentError::from)?;
+        let catalog = Arc::new(Catalog::from_value(Value::Object(arrays.clone()))?);
         let mut rows = Schema::new();
         for (name, key) in TABLES {
             let Some(Value::Array(array)) = arrays.remove(name) else { continue };
@@ -105,8 +105,8 @@ impl Journal {
             let (Some((name, key)), Some((_, written))) = (entry, update.write_times()) else {
                 continue;
             };
-            let is_older = self.taken_at.is_some_and(|taken_at| written <= taken_at);
-            if is_older { &mut older } else { &mut newer }.push((name, key, update));
+            let written = if written <= self.taken_at { &mut older } else { &mut newer };
+            written.push((name, key, update));
         }
         let changes = if newer.is_empty() { Vec::new() } else { self.follow(&newer)? };
         if !older.is_empty() {

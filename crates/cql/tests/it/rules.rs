@@ -190,9 +190,10 @@ fn statics_alone_show_one_row_and_fall_with_the_partition_only() {
 #[test]
 fn cells_from_before_a_column_was_dropped_are_void() {
     let mut story = Story::new();
-    story.set(1, "w", 1, 1_000_000);
+    // At any time of the millisecond.
+    story.set(1, "w", 1, 1_000_999);
     assert_eq!(story.rows(0), Vec::<String>::new());
-    story.set(1, "w", 2, 1_000_001);
+    story.set(1, "w", 2, 1_001_000);
     assert_eq!(story.rows(0), [r#"{"c": 1, "st": null, "v": null, "w": 2}"#]);
 }
 

@@ -64,7 +64,8 @@ fn look(
     let is_first = wanted.is_none() || first.is_some_and(|first| is_shown(first, wanted));
     let is_ddl = first.is_some_and(is_schema);
     let is_single = matches!(record.payload, [1, ..]);
-    if !is_ddl && (is_first || is_single) {
+    let is_left_out = record.first_table().is_some_and(|id| history.leaves_out(id));
+    if is_left_out || !is_ddl && (is_first || is_single) {
         return (is_first, Ok(()));
     }
     match record.decode(catalog) {

@@ -83,10 +83,10 @@ fn dropped_columns_are_former_ones_or_the_past_of_their_successor() {
     let catalog = load(ID, &columns, &rest).unwrap();
     let table = catalog.by_name("ks", "t").unwrap();
     let back = table.column(b"back", ColumnKind::Regular).unwrap();
-    assert!(back.current && back.dropped_at == Some(Timestamp(1_000_000)));
+    assert!(back.current && back.dropped_at == Some(Timestamp(1_000_999)));
     assert_eq!(*back.ty, CqlType::Int);
     let gone = table.column(b"gone", ColumnKind::Regular).unwrap();
-    assert!(!gone.current && gone.dropped_at == Some(Timestamp(2_000_000)));
+    assert!(!gone.current && gone.dropped_at == Some(Timestamp(2_000_999)));
     assert_eq!(table.regulars().len(), 1);
 }
 
@@ -128,6 +128,23 @@ fn layouts() {
         let catalog = Catalog::from_document(&text).unwrap();
         let table = catalog.by_name("ks", "t").unwrap();
         assert_eq!((table.layout, table.counter), (layout, counter), "{flags}");
+    }
+}
+
+#[test]
+fn rows_may_be_texts_and_say_no_more_than_they_need() {
+    let rows = [
+        format!(r#"{{"keyspace_name": "ks", "table_name": "t", "id": "{ID}"}}"#),
+        r#"{"keyspace_name": "ks", "table_name": "t", "column_name": "P", "kind": "partition_key",
+            "type": "int"}"#
+            .to_owned(),
+    ];
+    let quoted = rows.clone().map(|row| Value::from(row).to_string());
+    for [table, key] in [rows, quoted] {
+        let text = format!(r#"{{"tables": [{table}], "columns": [{key}]}}"#);
+        let catalog = Catalog::from_document(&text).unwrap();
+        let table = catalog.by_name("ks", "t").unwrap();
+        assert_eq!((table.layout, &*table.partition_key[0].name), (Layout::Ordinary, "P"));
     }
 }
 

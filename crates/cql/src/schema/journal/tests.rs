@@ -74,7 +74,7 @@ fn journal(table: Option<u128>) -> Journal {
         add("ks", "t", number, &[KEY, VALUE]);
     }
     let document = json!({"tables": tables, "columns": columns, "types": []}).to_string();
-    Journal::new(&document, Some(Timestamp(TAKEN_AT))).unwrap()
+    Journal::new(&document, Timestamp(TAKEN_AT)).unwrap()
 }
 
 /// Statements written at one time.
