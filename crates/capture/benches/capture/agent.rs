@@ -140,21 +140,33 @@ pub(crate) async fn until(
     }
 }
 
-pub(crate) async fn measure(saved: &Saved) -> Result<Cost> {
-    let kafka = Registry::new().kafka()?.to_string();
+/// Runs of the agent alone.
+pub(crate) async fn measure(saved: &Saved) -> Result<()> {
     let mut costs = Vec::new();
     for run in 0..RUNS {
-        let folder = saved.dir.path().join(format!("agent-{run}"));
-        let cdc_raw = folder.join("cdc_raw");
-        copy(&saved.folder, &cdc_raw)?;
-        let prefix = format!("{}.ours{run}", saved.prefix);
-        let started = Instant::now();
-        let mut agent = start(&cdc_raw, &folder.join("state"), &prefix, &kafka, &saved.schema)?;
-        let topic = format!("{prefix}.{TABLE}");
-        let used = until(&kafka, &topic, saved.rows, &mut agent.0).await?;
-        costs.push(Cost::since(started, &used));
+        costs.push(once(saved, run).await?);
     }
-    let cost = Cost::median(&costs);
+    tell(saved, &costs);
+    Ok(())
+}
+
+/// What one run takes.
+pub(crate) async fn once(saved: &Saved, run: usize) -> Result<Cost> {
+    let kafka = Registry::new().kafka()?.to_string();
+    let folder = saved.dir.path().join(format!("agent-{run}"));
+    let cdc_raw = folder.join("cdc_raw");
+    copy(&saved.folder, &cdc_raw)?;
+    let prefix = format!("{}.ours{run}", saved.prefix);
+    let started = Instant::now();
+    let mut agent = start(&cdc_raw, &folder.join("state"), &prefix, &kafka, &saved.schema)?;
+    let topic = format!("{prefix}.{TABLE}");
+    let used = until(&kafka, &topic, saved.rows, &mut agent.0).await?;
+    Ok(Cost::since(started, &used))
+}
+
+/// Prints the middle of some runs.
+pub(crate) fn tell(saved: &Saved, costs: &[Cost]) {
+    let cost = Cost::median(costs);
     println!(
         "agent into Kafka, its start included: {:.0} thousand events/s, {:.0} thousand per CPU second; \
          {:.0} MiB at most, over {} segments (goal: 100 MiB)",
@@ -163,5 +175,4 @@ pub(crate) async fn measure(saved: &Saved) -> Result<Cost> {
         cost.peak_mib,
         saved.segments,
     );
-    Ok(cost)
 }

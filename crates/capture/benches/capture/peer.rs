@@ -6,29 +6,30 @@ use std::time::{Duration, Instant};
 
 use helenus_testkit::services::{Debezium, Registry};
 
-use crate::Result;
-use crate::agent::{Cost, Running, until, usage};
+use crate::agent::{self, Cost, Running, until, usage};
 use crate::load::{Saved, TABLE, copy};
+use crate::{Result, median};
 
 /// Runs whose median is printed: each takes half a minute.
-const RUNS: usize = 3;
+const RUNS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(crate) async fn compare(saved: &Saved, ours: &Cost) -> Result<()> {
+/// Each run of the connector between two of ours: what a processor does in a second changes within
+/// minutes on a shared host.
+pub(crate) async fn compare(saved: &Saved) -> Result<()> {
     let kafka = Registry::new().kafka()?.to_string();
     let idle = start_alone(saved, &kafka).await?;
+    let mut ours = vec![agent::once(saved, 0).await?];
     let mut costs = Vec::new();
     for run in 0..RUNS {
-        let directory = saved.dir.path().join(format!("debezium-{run}"));
-        let cdc_raw = directory.join("cdc_raw");
-        copy(&saved.folder, &cdc_raw)?;
-        let prefix = format!("{}.dbz{run}", saved.prefix);
-        let started = Instant::now();
-        let (mut connector, _) = start(saved, &directory, &cdc_raw, &kafka, &prefix)?;
-        let topic = format!("{prefix}.{TABLE}");
-        let used = until(&kafka, &topic, saved.rows, &mut connector.0).await?;
-        costs.push(Cost::since(started, &used));
+        costs.push(once(saved, &kafka, run).await?);
+        ours.push(agent::once(saved, run + 1).await?);
     }
+    agent::tell(saved, &ours);
+    let beside = |less: f64| -> Vec<f64> {
+        let around = ours.windows(2).map(|two| (two[0].cpu_seconds + two[1].cpu_seconds) / 2.0);
+        costs.iter().zip(around).map(|(cost, ours)| (cost.cpu_seconds - less) / ours).collect()
+    };
     let Cost { seconds, cpu_seconds, peak_mib } = Cost::median(&costs);
     let rows = saved.rows as f64;
     println!(
@@ -38,13 +39,27 @@ pub(crate) async fn compare(saved: &Saved, ours: &Cost) -> Result<()> {
         rows / seconds / 1e3,
         rows / cpu_seconds / 1e3,
     );
+    let each: Vec<String> = beside(0.0).iter().map(|times| format!("{times:.1}")).collect();
     println!(
-        "events per CPU second, ours over Debezium's: {:.1} times (goal: 20); {:.1} times if only ours has \
-         to start",
-        cpu_seconds / ours.cpu_seconds,
-        (cpu_seconds - idle) / ours.cpu_seconds
+        "events per CPU second, ours over Debezium's: {:.1} times (goal: 20; {}); {:.1} times if only ours \
+         has to start",
+        median(beside(0.0)),
+        each.join(", "),
+        median(beside(idle)),
     );
     Ok(())
+}
+
+async fn once(saved: &Saved, kafka: &str, run: usize) -> Result<Cost> {
+    let directory = saved.dir.path().join(format!("debezium-{run}"));
+    let cdc_raw = directory.join("cdc_raw");
+    copy(&saved.folder, &cdc_raw)?;
+    let prefix = format!("{}.dbz{run}", saved.prefix);
+    let started = Instant::now();
+    let (mut connector, _) = start(saved, &directory, &cdc_raw, kafka, &prefix)?;
+    let topic = format!("{prefix}.{TABLE}");
+    let used = until(kafka, &topic, saved.rows, &mut connector.0).await?;
+    Ok(Cost::since(started, &used))
 }
 
 fn start(
