@@ -1,14 +1,17 @@
 //! Opening the file: is it ours, can it be written, and with which settings.
 //!
-//! Everything that could refuse the file looks at its bytes first, without SQLite, because SQLite
-//! itself may write to a file merely by opening it.
+//! Everything that could refuse the file looks at its header first, through a connection that takes it
+//! for immutable: an ordinary one may write to a file merely by reading it. It is never opened without
+//! SQLite: a process that closes a file loses all locks it has on it, those of its engines too.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use helenus_model::limits;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{Component, OpenError, schema};
@@ -19,8 +22,8 @@ pub const APPLICATION_ID: i32 = 0x484C_4E53;
 /// The version of what is not a component's: header fields, journal mode, this file's rules.
 const FORMAT: i64 = 1;
 
-const HEADER_BYTES: usize = 100;
-const MAGIC: &[u8] = b"SQLite format 3\0";
+/// How long to wait before asking again for a lock that SQLite does not wait for.
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
 
 /// How the engine uses the file.
 #[derive(Clone, Debug)]
@@ -75,7 +78,7 @@ pub(crate) fn open(
 }
 
 fn configure_writer(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    switch_to_wal(connection, options.busy_timeout)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -92,6 +95,23 @@ fn configure_writer(connection: &Connection, options: &Options) -> rusqlite::Res
     }
     connection.set_prepared_statement_cache_capacity(128);
     Ok(())
+}
+
+/// Two who switch a new file at once both hold it for reading; SQLite then refuses one of them at once,
+/// whatever the busy time-out. The next attempt finds the file switched.
+fn switch_to_wal(connection: &Connection, timeout: Duration) -> rusqlite::Result<()> {
+    let is_busy = |error: &rusqlite::Error| {
+        error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+    };
+    let mut left = timeout;
+    loop {
+        let switched = connection.pragma_update(None, "journal_mode", "WAL");
+        if left.is_zero() || !switched.as_ref().is_err_and(is_busy) {
+            return switched;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        left = left.saturating_sub(LOCK_PAUSE);
+    }
 }
 
 /// A connection for reading; the file has been opened by [`open`] before.
@@ -129,8 +149,10 @@ pub(crate) fn refuse_newer(connection: &Connection, path: &Path) -> Result<i64, 
 fn refuse_foreign(path: &Path) -> Result<bool, OpenError> {
     let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
     let not_ours = |reason| Err(OpenError::NotOurs { path: path.to_owned(), reason });
-    let mut file = match File::open(path) {
-        Ok(file) => file,
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => return not_ours("it is a folder"),
+        Ok(metadata) if metadata.len() == 0 => return Ok(true),
+        Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let folder = parent(path);
             let metadata = std::fs::metadata(&folder).map_err(unreachable)?;
@@ -140,23 +162,39 @@ fn refuse_foreign(path: &Path) -> Result<bool, OpenError> {
             return Ok(true);
         }
         Err(error) => return Err(unreachable(error)),
-    };
-    if file.metadata().map_err(unreachable)?.is_dir() {
-        return not_ours("it is a folder");
     }
-    let mut header = Vec::with_capacity(HEADER_BYTES);
-    let limit = u64::try_from(HEADER_BYTES).unwrap_or(u64::MAX);
-    Read::by_ref(&mut file).take(limit).read_to_end(&mut header).map_err(unreachable)?;
-    if header.is_empty() {
-        return Ok(true);
-    }
-    let Some(mark) = header.get(68..72).filter(|_| header.starts_with(MAGIC)) else {
-        return not_ours("it is not a SQLite file");
-    };
-    if mark != APPLICATION_ID.to_be_bytes() {
+    let mark = mark_of(path).map_err(|error| OpenError::from_sqlite(path.to_owned(), &error))?;
+    if mark != APPLICATION_ID {
         return not_ours("it is the SQLite file of another program");
     }
     Ok(false)
+}
+
+/// The mark in the header of a SQLite file, whatever stands in the log beside it.
+fn mark_of(path: &Path) -> rusqlite::Result<i32> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(immutable(path), flags)?;
+    // Otherwise a header that tells of more pages than there are is damage. It does while the log is being
+    // moved into the file, and after whoever moved it was killed.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
+    connection.pragma_query_value(None, "application_id", |row| row.get(0))
+}
+
+/// The URI of a file that is looked at and left alone.
+fn immutable(path: &Path) -> OsString {
+    let mut uri = if path.is_absolute() { b"file://".to_vec() } else { b"file:".to_vec() };
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'%' => uri.extend(b"%25"),
+            b'?' => uri.extend(b"%3f"),
+            b'#' => uri.extend(b"%23"),
+            byte => uri.push(*byte),
+        }
+    }
+    uri.extend(b"?immutable=1");
+    OsString::from_vec(uri)
 }
 
 fn parent(path: &Path) -> PathBuf {

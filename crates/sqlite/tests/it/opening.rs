@@ -174,3 +174,66 @@ async fn two_engines_open_a_new_file_at_once() {
     second.unwrap();
     assert_eq!(count(&a).await, 4);
 }
+
+/// Set for a process that opens a file and closes it.
+const VISITOR: &str = "HELENUS_OPENING_VISITOR";
+
+#[tokio::test]
+async fn a_file_stays_locked_while_its_own_process_looks_at_it() {
+    if let Some(path) = std::env::var_os(VISITOR) {
+        open(Path::new(&path)).await.close().await;
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    let engine = open(&path).await;
+    insert_pair(&engine, 1).await.unwrap();
+    inspect(&path, &[&PAIRS]).await.unwrap();
+    open(&path).await.close().await;
+
+    // The last one to close a file removes its log, and what is written to it from then on is lost.
+    let visitor = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["opening::a_file_stays_locked_while_its_own_process_looks_at_it", "--exact"])
+        .env(VISITOR, &path)
+        .output()
+        .unwrap();
+    assert!(visitor.status.success(), "{visitor:?}");
+    insert_pair(&engine, 2).await.unwrap();
+    assert_eq!(count(&open(&path).await).await, 4);
+}
+
+#[tokio::test]
+async fn every_name_of_a_file_is_taken_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a?b#c.db", "100%25.db", "ä b.db", "?immutable=0"] {
+        let path = dir.path().join(name);
+        for id in [1, 2] {
+            let engine = open(&path).await;
+            insert_pair(&engine, id).await.unwrap();
+            engine.close().await;
+        }
+        assert_eq!(count(&open(&path).await).await, 4, "{name}");
+        let metadata = fs::metadata(&path).unwrap();
+        assert!(metadata.len() > 0, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_whose_log_was_half_moved_into_it_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, killed) = (dir.path().join("store.db"), dir.path().join("killed.db"));
+    let engine = open(&path).await;
+    for id in 0..500 {
+        insert_pair(&engine, id).await.unwrap();
+    }
+    fs::copy(dir.path().join("store.db-wal"), dir.path().join("killed.db-wal")).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    engine.close().await;
+    let moved = fs::read(&path).unwrap();
+    // The first page, which tells how many there are, goes before the others.
+    assert!(moved.len() > bytes.len());
+    bytes[..4096].copy_from_slice(&moved[..4096]);
+    fs::write(&killed, bytes).unwrap();
+
+    assert_eq!(count(&open(&killed).await).await, 1_000);
+}
