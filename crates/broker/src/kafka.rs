@@ -8,6 +8,7 @@ mod clients;
 mod deliveries;
 mod error;
 mod groups;
+mod heap;
 mod probe;
 mod publish;
 mod read;

@@ -2,8 +2,8 @@
 //!
 //! One batch at a time: what it holds is published and acknowledged, then the position behind it is
 //! made durable, then segments before that position are released. Killed anywhere, the next agent
-//! publishes the last batch again at worst, under the same event ids. While the broker is away the
-//! batch waits and nothing is released.
+//! publishes what came after the last durable position again at worst, under the same event ids. While
+//! the broker is away the batch waits and nothing is released.
 
 mod account;
 mod check;
@@ -40,6 +40,9 @@ pub use status::Status;
 
 /// The longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a position may wait to be made durable while there is more to read: whoever goes on from an
+/// older one publishes what came since again, under the same ids.
+const SAVE_EVERY: Duration = Duration::from_millis(100);
 
 /// The agent.
 #[derive(Debug)]
@@ -54,6 +57,7 @@ pub struct Agent<B, S> {
     /// The version of the schema that the tail goes by.
     schema_version: Option<String>,
     checked_at: Option<Duration>,
+    saved_at: Option<Duration>,
     _lock: File,
 }
 
@@ -96,6 +100,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             tail: Some(tail),
             schema_version: pulse.schema_version,
             checked_at: None,
+            saved_at: None,
             _lock: lock,
         })
     }
@@ -132,6 +137,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             self.show(matches!(step, Step::Failed));
             let _stopped = stop.run_until_cancelled(tokio::time::sleep(pause)).await;
         }
+        self.save()?;
         self.show(true);
         Ok(())
     }
@@ -175,13 +181,15 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         self.account.waiting_for = None;
         if batch.is_empty() {
             self.tail = Some(tail);
+            self.save()?;
             return Ok(Step::Idle);
         }
         let needs_schema = batch.needs_schema;
         report(&batch);
-        if !self.deliver(batch.records, stop).await? {
+        let Some(published) = self.deliver(batch.records, stop).await? else {
             return Ok(Step::Idle);
-        }
+        };
+        tail.reuse(published);
         self.state.quarantine(&batch.undecoded)?;
         for undecoded in &batch.undecoded {
             self.state.keep(undecoded.damage.segment);
@@ -199,14 +207,23 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let is_ending = self.state.ending(tail.knowledge().ending());
         // Nothing that the tail knows of waits to be told now.
         let is_emptied = self.state.emptied(tail.knowledge().truncations());
-        if batch.position.is_some() || batch.announces_us.is_some() || is_ending || is_emptied {
-            self.state.save()?;
+        let is_told = batch.announces_us.is_some() || is_ending || is_emptied;
+        let is_whole = batch.undecoded.is_empty() && batch.refused.is_empty();
+        if is_told || !is_whole || account::is_due(self.saved_at, SAVE_EVERY, self.clock.elapsed())
+        {
+            self.save()?;
         }
         // Not before: the tail has left the segments of the batch behind, and whoever is dropped while it
         // publishes must not go on from there.
         self.tail = Some(tail);
         self.show(false);
         if needs_schema { self.renew().await } else { Ok(Step::Worked) }
+    }
+
+    /// Makes durable what has changed since the last time.
+    fn save(&mut self) -> Result<(), AgentError> {
+        self.saved_at = Some(self.clock.elapsed());
+        Ok(self.state.save()?)
     }
 
     /// Reads the next batch beside the runtime, with the tail behind it.
@@ -223,23 +240,24 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         read.await.map_err(|_| AgentError::Reader)
     }
 
-    /// Publishes until it is acknowledged; false if the agent was told to stop before.
+    /// Publishes until it is acknowledged, and returns what was; nothing if the agent was told to stop
+    /// before.
     async fn deliver(
         &mut self,
         mut records: Vec<NewRecord>,
         stop: &CancellationToken,
-    ) -> Result<bool, AgentError> {
+    ) -> Result<Option<Vec<NewRecord>>, AgentError> {
         let mut failures = 0;
         while !records.is_empty() {
             let attempt = self.outlet.publish(&records);
             let attempt = self.account.while_publishing(&self.state, attempt);
-            let Some(outcome) = stop.run_until_cancelled(attempt).await else { return Ok(false) };
+            let Some(outcome) = stop.run_until_cancelled(attempt).await else { return Ok(None) };
             let error = match outcome {
                 Ok(()) => {
                     self.account.published += records.len() as u64;
                     metrics::count(metrics::PUBLISHED, records.len());
                     self.account.waiting_for = None;
-                    return Ok(true);
+                    break;
                 }
                 Err(error) => error,
             };
@@ -253,10 +271,10 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             self.show(true);
             let pause = tokio::time::sleep(pause_after(failures));
             if stop.run_until_cancelled(pause).await.is_none() {
-                return Ok(false);
+                return Ok(None);
             }
         }
-        Ok(true)
+        Ok(Some(records))
     }
 
     /// Puts what the broker will never take into the quarantine; returns the rest.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use helenus_broker::contract::NewRecord;
 use helenus_commitlog::{Mutation, SegmentId};
 use helenus_cql::change::schema_version;
-use helenus_cql::schema::{Catalog, Change, JournalError, Lookup, Table, TableId};
+use helenus_cql::schema::{ByTable, Catalog, Change, JournalError, Lookup, Table, TableId};
 use helenus_model::Timestamp;
 use serde_json::Value;
 
@@ -58,9 +58,9 @@ pub(crate) struct Knowledge {
     known: Arc<Catalog>,
     /// Tables whose changes are published; where capture was switched off, up to this segment: when
     /// exactly, a document does not say.
-    captured: HashMap<TableId, Option<SegmentId>>,
+    captured: ByTable<Option<SegmentId>>,
     /// The definition and the topic of each table.
-    told: HashMap<TableId, (u32, Arc<str>)>,
+    told: ByTable<(u32, Arc<str>)>,
     /// Up to where each table is known to have been emptied.
     truncated: HashMap<TableId, Truncation>,
     /// Tables that not even the newest document has.
@@ -83,8 +83,8 @@ impl Knowledge {
             options,
             history,
             known: Arc::default(),
-            captured: HashMap::new(),
-            told: HashMap::new(),
+            captured: ByTable::default(),
+            told: ByTable::default(),
             truncated: resume.truncated,
             unknown: HashSet::new(),
             unmasked: None,

@@ -22,6 +22,7 @@ pub mod offline;
 pub mod options;
 mod outlet;
 pub mod reader;
+mod records;
 mod release;
 pub mod schema;
 pub mod segments;

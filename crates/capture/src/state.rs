@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `position.json` | where a restart goes on; replaced in one step after each acknowledged batch |
+//! | `position.json` | where a restart goes on; replaced in one step, some time after a batch was acknowledged |
 //! | `schema-*.json` | the schemas seen, by the time they were taken: old records name old tables |
 //! | `quarantine/*` | records that could not be decoded, with their bytes, and refused events |
 //! | `status.json` | what `helenus capture status` shows; not needed to go on |
@@ -91,6 +91,8 @@ impl Failure for StateError {
 pub struct State {
     folder: PathBuf,
     saved: Saved,
+    /// What is on the disk of it.
+    written: Option<String>,
     _lock: File,
 }
 
@@ -178,7 +180,7 @@ impl State {
             first.announced = true;
         }
         let resume = Resume { is_first, documents, ..saved.resume() };
-        Ok((Self { folder: folder.to_owned(), saved, _lock: lock }, resume))
+        Ok((Self { folder: folder.to_owned(), saved, written: None, _lock: lock }, resume))
     }
 
     /// Whether an agent holds the folder at the moment; nothing is changed.
@@ -246,8 +248,13 @@ impl State {
     }
 
     /// Makes all of this durable: it is on the disk when this returns.
-    pub fn save(&self) -> Result<(), StateError> {
-        self.replace(POSITION, &json!(self.saved).to_string(), true)
+    pub fn save(&mut self) -> Result<(), StateError> {
+        let text = json!(self.saved).to_string();
+        if self.written.as_ref() != Some(&text) {
+            self.replace(POSITION, &text, true)?;
+            self.written = Some(text);
+        }
+        Ok(())
     }
 
     /// When this schema was first seen; `now` if the last one was another.
@@ -452,7 +459,7 @@ mod tests {
     #[test]
     fn a_folder_is_one_agent_s_and_one_node_s() {
         let dir = tempfile::tempdir().unwrap();
-        let (state, ..) = State::open(dir.path(), "n1").unwrap();
+        let (mut state, ..) = State::open(dir.path(), "n1").unwrap();
         assert_eq!(State::open(dir.path(), "n1").unwrap_err().code(), "state_in_use");
         assert!(State::is_in_use(dir.path()));
         state.save().unwrap();
@@ -461,6 +468,22 @@ mod tests {
         assert_eq!(State::open(dir.path(), "n2").unwrap_err().code(), "state_of_other_node");
         fs::write(dir.path().join("position.json"), "{").unwrap();
         assert_eq!(State::open(dir.path(), "n1").unwrap_err().code(), "state_corrupt");
+    }
+
+    #[test]
+    fn what_is_on_the_disk_is_not_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut state, ..) = State::open(dir.path(), "n1").unwrap();
+        let path = dir.path().join(POSITION);
+        let is_written = |state: &mut State| {
+            state.save().unwrap();
+            fs::remove_file(&path).is_ok()
+        };
+        assert!(is_written(&mut state), "the folder is tried before anything is published");
+        assert!(!is_written(&mut state));
+        state.go_on_at(Some(place(4)));
+        assert!(is_written(&mut state));
+        assert!(!is_written(&mut state));
     }
 
     #[test]

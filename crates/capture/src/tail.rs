@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use helenus_broker::contract::NewRecord;
 use helenus_commitlog::{Damage, Position, Reason, Record, SegmentId, mutation};
-use helenus_cql::change::{ChangeEvent, Encode, Origin, split_from};
+use helenus_cql::change::{Origin, split_from};
 use helenus_cql::schema::{JournalError, Lookup, Table, TableId};
 use helenus_cql::update::PartitionUpdate;
 use helenus_model::{Failure, Timestamp};
@@ -26,14 +26,16 @@ use crate::knowledge::{Knowledge, Learned, Taken};
 use crate::offline::{Truncation, truncations};
 use crate::options::Options;
 use crate::reader::{ReadError, SegmentReader};
+use crate::records::Records;
 use crate::schema::History;
 use crate::segments::{ListError, index_path, list};
 use crate::state::Resume;
 
-/// Records of one batch, at most.
-const BATCH_RECORDS_MAX: usize = 4_000;
+/// Records of one batch, at most. Larger ones no longer fit the caches: 4,000 take a fifth more time of
+/// the processors, and 300 as much, because each batch is waited for.
+const BATCH_RECORDS_MAX: usize = 1_000;
 /// Bytes after which a batch ends.
-const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Why the log cannot be followed. Nothing was released.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +127,7 @@ pub struct Tail {
     done: Done,
     /// Segments that were handed out to their end and are not done with yet.
     finished: BTreeSet<SegmentId>,
+    records: Records,
     /// Announcements that wait for the next batch.
     waiting: Vec<NewRecord>,
     /// The schema that is gone by, and whether the next batch tells of something up to it.
@@ -147,6 +150,7 @@ impl Tail {
         let (knowledge, Learned { announcements, gained }) =
             Knowledge::new(Arc::clone(&options), history, resume, taken_at_us, newest, now);
         let tail = Self {
+            records: Records::new(Arc::clone(&options)),
             options,
             knowledge,
             current: None,
@@ -192,6 +196,11 @@ impl Tail {
     /// Whether segments were handed out to their end that are not done with.
     pub(crate) fn has_finished(&self) -> bool {
         !self.finished.is_empty()
+    }
+
+    /// Takes back the records of a batch that is published.
+    pub(crate) fn reuse(&mut self, published: Vec<NewRecord>) {
+        self.records.reuse(published, BATCH_RECORDS_MAX);
     }
 
     /// Everything that was finished is done with; others are `there`.
@@ -474,35 +483,9 @@ impl Tail {
         let events = split_from(update, &origin, next).map_err(|_| {
             undecodable(record, Some(table.id), Reason::Mutation(Box::new(malformed(table.id))))
         })?;
-        // Dated when it is published, not when it was written: brokers remove what is old, and a write
-        // may have any time.
-        batch.records.extend(events.iter().map(|event| NewRecord {
-            topic: Arc::clone(&topic),
-            key: Some(self.record_key(table, event.key)),
-            headers: vec![
-                ("event_id".into(), self.shown_id(event).into_bytes().into()),
-                ("content-type".into(), self.options.policy.content_type().as_bytes().into()),
-            ],
-            payload: self.options.policy.encode(event),
-            timestamp: now,
-        }));
+        let records = &mut self.records;
+        batch.records.extend(events.iter().map(|event| records.make(event, &topic, now)));
         Ok(())
-    }
-
-    fn shown_id(&self, event: &ChangeEvent<'_>) -> String {
-        self.options.policy.shown_id(event.table, event.event_id).to_string()
-    }
-
-    /// The bytes of the partition key, or a hash of them where a part of it is masked.
-    fn record_key(&self, table: &Table, key: &[u8]) -> Vec<u8> {
-        use helenus_cql::change::json::Treatment;
-        let policy = &self.options.policy;
-        let is_masked = |column| policy.treatment(table, column) != Treatment::Keep;
-        if table.partition_key.iter().any(is_masked) {
-            policy.hash(key).as_bytes().to_vec()
-        } else {
-            key.to_vec()
-        }
     }
 }
 

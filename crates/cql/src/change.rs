@@ -34,6 +34,7 @@
 mod identity;
 pub mod json;
 mod split;
+mod version;
 
 use std::sync::Arc;
 
@@ -45,8 +46,8 @@ use crate::update::{
     Bound, ColumnUpdate, Content, Deletion, Item, Marker, PartitionUpdate, RowUpdate, Timestamp,
 };
 
-pub use identity::schema_version;
 pub use split::{split, split_from};
+pub use version::schema_version;
 
 /// What a change did, in the words of the pipeline that consumes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,8 +95,8 @@ pub trait Encode {
     /// The media type of what it writes.
     fn content_type(&self) -> &'static str;
 
-    /// The body of an event's record.
-    fn encode(&self, event: &ChangeEvent<'_>) -> Vec<u8>;
+    /// Writes the body of an event's record over what is in `out`.
+    fn encode(&self, event: &ChangeEvent<'_>, out: &mut Vec<u8>);
 }
 
 /// A change of one table.

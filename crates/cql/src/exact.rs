@@ -48,6 +48,9 @@ const TIMES: std::ops::Range<i64> = 0..86_400_000_000_000;
 pub fn write(ty: &CqlType, bytes: &[u8], out: &mut String) {
     let start = out.len();
     let ty = ty.thawed();
+    if matches!(ty, CqlType::Decimal) && small_decimal(bytes, out) {
+        return;
+    }
     let written = match Value::decode(ty, bytes) {
         Ok(_) if is_nested(ty) => {
             nested(ty, bytes, out).is_some() && gives_back(ty, bytes, out.get(start..))
@@ -130,7 +133,21 @@ fn scalar(ty: &CqlType, bytes: &[u8], value: &Value<'_>, out: &mut String) -> Op
         _ => return None,
     }
     // A type of no width has one value, and that is no value of any other type.
-    (*ty != CqlType::Empty).then_some(())
+    (!matches!(ty, CqlType::Empty)).then_some(())
+}
+
+/// Writes a decimal whose digits fit into 64 bits, as most do; false if it is none. The others need
+/// numbers that have memory of their own.
+fn small_decimal(bytes: &[u8], out: &mut String) -> bool {
+    let Some((scale, digits)) = bytes.split_first_chunk::<4>() else { return false };
+    if digits.len() > 8 || !is_shortest(digits) {
+        return false;
+    }
+    let sign = if digits.first().is_some_and(|first| *first >= 0x80) { -1 } else { 0 };
+    let unscaled = digits.iter().fold(sign, |number, byte| number << 8 | i64::from(*byte));
+    let scale = i32::from_be_bytes(*scale);
+    quoted(out, |out| json::number::small_decimal(unscaled, scale, out));
+    true
 }
 
 /// A number, or one of three words; `None` for a NaN that is not the usual one. Other than in

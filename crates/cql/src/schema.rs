@@ -17,10 +17,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::datatype::CqlType;
+use crate::json;
 use crate::update::Timestamp;
 use crate::wire::Reader;
 
-pub use catalog::{Catalog, Change, Lookup};
+pub use catalog::{ByTable, Catalog, Change, Lookup};
 pub use document::DocumentError;
 pub use journal::{Journal, JournalError};
 
@@ -80,9 +81,29 @@ pub struct Column {
     /// When a column of this name was last dropped: cells written at or before that moment are
     /// void, also if the column has come back.
     pub dropped_at: Option<Timestamp>,
+    /// How a field of its name begins in a JSON object, `"name":`. Change events are full of these.
+    pub(crate) label: Arc<str>,
 }
 
 impl Column {
+    /// A column that the table has, in ascending order if it is a clustering column.
+    #[must_use]
+    pub fn new(name: &str, name_bytes: &[u8], kind: ColumnKind, ty: CqlType) -> Self {
+        let mut label = String::new();
+        json::write_string(name, &mut label);
+        label.push(':');
+        Self {
+            name: name.into(),
+            name_bytes: name_bytes.into(),
+            kind,
+            ty: Arc::new(ty),
+            descending: false,
+            current: true,
+            dropped_at: None,
+            label: label.into(),
+        }
+    }
+
     /// True if the column is stored as several cells with paths.
     #[must_use]
     pub fn is_complex(&self) -> bool {
@@ -140,6 +161,27 @@ pub struct Table {
     /// Static and regular columns, current and former, by [`Column::name_bytes`].
     columns: Vec<Column>,
     order: Arc<[ClusteringOrder]>,
+}
+
+/// The parts of a partition key: the whole of it, or each behind its length and before a zero.
+#[derive(Debug, Clone)]
+struct KeyParts<'k> {
+    rest: Reader<'k>,
+    is_single: bool,
+}
+
+impl<'k> Iterator for KeyParts<'k> {
+    type Item = &'k [u8];
+
+    fn next(&mut self) -> Option<&'k [u8]> {
+        if std::mem::take(&mut self.is_single) {
+            return self.rest.take(self.rest.rest().len()).ok();
+        }
+        let length = self.rest.u16().ok()?;
+        let part = self.rest.take(usize::from(length)).ok()?;
+        self.rest.u8().ok()?;
+        Some(part)
+    }
 }
 
 /// How one clustering column sorts.
@@ -231,19 +273,11 @@ impl Table {
 
     /// The parts of a partition key's bytes, one a column; `None` if they do not fit.
     #[must_use]
-    pub fn key_parts<'k>(&self, key: &'k [u8]) -> Option<Vec<&'k [u8]>> {
-        if self.partition_key.len() == 1 {
-            return Some(vec![key]);
-        }
-        let mut reader = Reader::new(key);
-        let part = |_: &Column| {
-            let length = reader.u16().ok()?;
-            let part = reader.take(usize::from(length)).ok()?;
-            reader.u8().ok()?;
-            Some(part)
-        };
-        let parts: Option<Vec<_>> = self.partition_key.iter().map(part).collect();
-        parts.filter(|_| reader.is_empty())
+    pub fn key_parts<'k>(&self, key: &'k [u8]) -> Option<impl Iterator<Item = &'k [u8]>> {
+        let count = self.partition_key.len();
+        let parts = KeyParts { rest: Reader::new(key), is_single: count == 1 };
+        let mut all = parts.clone();
+        (all.by_ref().take(count).count() == count && all.rest.is_empty()).then_some(parts)
     }
 
     /// The bytes of a partition key of these parts.

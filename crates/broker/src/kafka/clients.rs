@@ -16,6 +16,7 @@ use secrecy::ExposeSecret;
 
 use super::deliveries::Receipt;
 use super::error::{Error, code_of, is_denial, is_passing};
+use super::heap;
 
 /// How Kafka is used.
 #[derive(Clone, Debug)]
@@ -56,6 +57,7 @@ impl fmt::Debug for Clients {
 
 impl Clients {
     pub(super) fn new(endpoint: &Endpoint, options: Options) -> Self {
+        heap::keep();
         let brokers = endpoint.addresses().join(",");
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &brokers).set("client.id", "helenus");

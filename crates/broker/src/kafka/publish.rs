@@ -4,12 +4,12 @@
 //! of order): when the time of a request is up, everything it has not sent is thrown away and the
 //! producer is replaced.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::{BaseRecord, Producer as _, PurgeConfig, ThreadedProducer};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
 use rdkafka::util::IntoOpaque;
 use tokio::time::Instant;
 
@@ -35,6 +35,10 @@ pub(super) const SETTINGS: [(&str, &str); 8] = [
 /// How long a full queue is given to drain.
 const QUEUE_WAIT: Duration = Duration::from_millis(1);
 
+/// How long the thread that takes deliveries waits at a time. A wait ends with a millisecond of spinning,
+/// which the library's own thread, waiting for a tenth of a second, is busy with for a hundredth of all time.
+const WAIT: Duration = Duration::from_secs(1);
+
 /// The producer that all requests share, until it fails.
 #[derive(Default)]
 pub(super) struct Producers {
@@ -42,7 +46,7 @@ pub(super) struct Producers {
 }
 
 struct Producer {
-    client: ThreadedProducer<Context>,
+    client: Arc<BaseProducer<Context>>,
     context: Context,
 }
 
@@ -56,6 +60,9 @@ impl Producers {
         }
         let own = [("message.timeout.ms", "0"), ("enable.gapless.guarantee", "true")];
         let (client, context) = clients.make(&[SETTINGS.as_slice(), &own].concat())?;
+        let client = Arc::new(client);
+        let taken = Arc::downgrade(&client);
+        std::thread::spawn(move || take_deliveries(&taken));
         let producer = Arc::new(Producer { client, context });
         *current = Some(Arc::clone(&producer));
         Ok(producer)
@@ -103,6 +110,14 @@ impl Producers {
         }
         let (confirmed, of) = (positions.len(), records.len());
         Err(KafkaFailure::Unconfirmed { what: "publish them", confirmed, of, source }.into())
+    }
+}
+
+/// Tells of deliveries as they come. Ends, with the client, soon after everybody else is done with it: to
+/// close a client may take a while.
+fn take_deliveries(client: &Weak<BaseProducer<Context>>) {
+    while let Some(client) = client.upgrade() {
+        client.poll(WAIT);
     }
 }
 

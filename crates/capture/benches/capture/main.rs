@@ -12,6 +12,10 @@
     reason = "a benchmark measures and prints"
 )]
 
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod agent;
 mod decode;
 mod live;

@@ -1,93 +1,96 @@
 //! What a change is known by.
 //!
-//! Ids are UUIDv5 over the decoded content in one fixed form, not over a record's bytes: how a node
+//! Ids are hashes of the decoded content in one fixed form, not of a record's bytes: how a node
 //! packed the record does not matter, what it says does.
 
-use sha1::{Digest as _, Sha1};
 use uuid::Uuid;
 
 use super::Change;
-use crate::datatype::CqlType;
-use crate::schema::{Column, Table, TableId};
+use crate::schema::TableId;
 use crate::update::{
-    Bound, Cell, Clustering, ColumnUpdate, Content, Deletion, Expiry, RowUpdate, Side,
+    Bound, Cell, Clustering, ColumnUpdate, Content, Deletion, Expiry, RowUpdate, Side, Timestamp,
 };
-
-/// The namespace of the ids of changes.
-const CHANGES: Uuid = Uuid::from_u128(0x6f2d_54b1_7a0e_4c55_9a37_1d0f_5be2_c8a4);
 
 /// The id of a change.
 pub(super) fn event_id(table: TableId, key: &[u8], change: &Change<'_>) -> Uuid {
-    let mut content = Digest(Vec::with_capacity(256));
-    content.0.extend(table.0.as_bytes());
-    content.bytes(key);
+    let mut digest = Digest { content: Vec::with_capacity(500), told: None };
+    digest.content.extend(table.0.as_bytes());
+    digest.bytes(key);
     match change {
         Change::Partition(deletion) => {
-            content.tag(b'p');
-            content.deletion(Some(*deletion));
+            digest.tag(b'p');
+            digest.deletion(Some(*deletion));
         }
         Change::Range(range) => {
-            content.tag(b'g');
-            content.bound(&range.start);
-            content.bound(&range.end);
-            content.deletion(Some(range.deletion));
+            digest.tag(b'g');
+            digest.bound(&range.start);
+            digest.bound(&range.end);
+            digest.deletion(Some(range.deletion));
         }
         Change::Static(row) => {
-            content.tag(b's');
-            content.row(row);
+            digest.tag(b's');
+            digest.row(row);
         }
         Change::Row(row) => {
-            content.tag(b'r');
-            content.row(row);
+            digest.tag(b'r');
+            digest.row(row);
         }
     }
-    named(&content.0)
-}
-
-/// The UUIDv5 of a content. Every change is hashed once, and `uuid` hashes without the processor's
-/// instructions for it, which takes as long as all of the decoding.
-fn named(content: &[u8]) -> Uuid {
-    let hash = Sha1::new_with_prefix(CHANGES.as_bytes()).chain_update(content).finalize();
+    let hash = blake3::hash(&digest.content);
     let mut first = [0; 16];
-    first.iter_mut().zip(hash).for_each(|(byte, hashed)| *byte = hashed);
-    uuid::Builder::from_sha1_bytes(first).into_uuid()
+    first.iter_mut().zip(hash.as_bytes()).for_each(|(byte, hashed)| *byte = *hashed);
+    uuid::Builder::from_custom_bytes(first).into_uuid()
 }
 
-/// A number for the table as it is defined now: the same wherever the definition is the same, down
-/// to the fields of the user-defined types in it.
-#[must_use]
-pub fn schema_version(table: &Table) -> u32 {
-    let mut content = Digest(table.id.0.as_bytes().to_vec());
-    let own = table.columns().iter().filter(|column| column.current);
-    for column in table.partition_key.iter().chain(&table.clustering).chain(own) {
-        content.column(column);
-    }
-    let [a, b, c, d, ..] = *named(&content.0).as_bytes();
-    // Without its sign, so that it fits the integers of every language.
-    u32::from_be_bytes([a, b, c, d]) >> 1
-}
+/// In place of a length: one that takes eight bytes, and no value at all.
+const LONG: u8 = u8::MAX;
+const NONE: u8 = u8::MAX - 1;
 
-/// Content in one fixed form: every field behind a tag or a length.
-struct Digest(Vec<u8>);
+/// Content in one fixed form: every field behind a tag or a length. It is short, because hashing takes as
+/// long as there is content.
+struct Digest {
+    content: Vec<u8>,
+    /// The write time that was told last: most of a change have the same.
+    told: Option<Timestamp>,
+}
 
 impl Digest {
     fn tag(&mut self, tag: u8) {
-        self.0.push(tag);
+        self.content.push(tag);
     }
 
     fn number(&mut self, number: i64) {
-        self.0.extend(number.to_be_bytes());
+        self.content.extend(number.to_be_bytes());
+    }
+
+    fn length(&mut self, length: usize) {
+        match u8::try_from(length) {
+            Ok(short) if short < NONE => self.tag(short),
+            _ => {
+                self.tag(LONG);
+                self.content.extend((length as u64).to_be_bytes());
+            }
+        }
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend((bytes.len() as u64).to_be_bytes());
-        self.0.extend(bytes);
+        self.length(bytes.len());
+        self.content.extend(bytes);
+    }
+
+    fn time(&mut self, time: Timestamp) {
+        if self.told == Some(time) {
+            return self.tag(b'=');
+        }
+        self.told = Some(time);
+        self.tag(b'@');
+        self.number(time.0);
     }
 
     fn deletion(&mut self, deletion: Option<Deletion>) {
         let Some(deletion) = deletion else { return self.tag(b'-') };
         self.tag(b'd');
-        self.number(deletion.timestamp.0);
+        self.time(deletion.timestamp);
         self.number(deletion.at.0);
     }
 
@@ -99,11 +102,11 @@ impl Digest {
     }
 
     fn clustering(&mut self, values: &Clustering<'_>) {
-        self.number(values.len().try_into().unwrap_or(i64::MAX));
+        self.length(values.len());
         for value in values {
             match value {
                 Some(bytes) => self.bytes(bytes),
-                None => self.number(-1),
+                None => self.tag(NONE),
             }
         }
     }
@@ -121,7 +124,7 @@ impl Digest {
         match row.liveness {
             Some(liveness) => {
                 self.tag(b'l');
-                self.number(liveness.timestamp.0);
+                self.time(liveness.timestamp);
                 self.expiry(liveness.expiry);
             }
             None => self.tag(b'-'),
@@ -134,7 +137,7 @@ impl Digest {
                 ColumnUpdate::Complex(_, deletion, elements) => {
                     self.tag(b'c');
                     self.deletion(*deletion);
-                    self.number(elements.len().try_into().unwrap_or(i64::MAX));
+                    self.length(elements.len());
                     for (path, cell) in elements {
                         self.bytes(path);
                         self.cell(cell);
@@ -145,7 +148,7 @@ impl Digest {
     }
 
     fn cell(&mut self, cell: &Cell<&[u8]>) {
-        self.number(cell.timestamp.0);
+        self.time(cell.timestamp);
         match cell.content {
             Content::Live(bytes) => {
                 self.tag(b'v');
@@ -162,110 +165,96 @@ impl Digest {
             }
         }
     }
-
-    fn column(&mut self, column: &Column) {
-        self.bytes(&column.name_bytes);
-        self.ty(&column.ty);
-        self.tag(u8::from(column.descending));
-    }
-
-    /// A type as it is spelt, and the user-defined types in it, of which that tells only the names.
-    fn ty(&mut self, ty: &CqlType) {
-        self.bytes(ty.to_string().as_bytes());
-        self.user_types(ty);
-    }
-
-    fn user_types(&mut self, ty: &CqlType) {
-        match ty {
-            CqlType::List(inner)
-            | CqlType::Set(inner)
-            | CqlType::Vector(inner, _)
-            | CqlType::Frozen(inner) => self.user_types(inner),
-            CqlType::Map(key, value) => {
-                self.user_types(key);
-                self.user_types(value);
-            }
-            CqlType::Tuple(parts) => parts.iter().for_each(|part| self.user_types(part)),
-            CqlType::User(user) => {
-                self.tag(b'u');
-                self.number(user.fields.len().try_into().unwrap_or(i64::MAX));
-                for (name, ty) in &user.fields {
-                    self.bytes(name.as_bytes());
-                    self.ty(ty);
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::schema::Catalog;
+    use std::collections::HashMap;
 
-    /// The number of a table with one column of a type, where `addr` has these fields and `inner`
-    /// is a type with one `addr`.
-    fn version(ty: &str, fields: &[(&str, &str)]) -> u32 {
-        let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-        let types: Vec<&str> = fields.iter().map(|(_, ty)| *ty).collect();
-        let text = format!(
-            r#"{{
-                "tables": [{{"keyspace_name": "ks", "table_name": "t", "flags": ["compound"],
-                             "id": "00000000-0000-0000-0000-000000000001"}}],
-                "columns": [{{"keyspace_name": "ks", "table_name": "t", "column_name": "id",
-                              "kind": "partition_key", "position": 0, "type": "int"}},
-                            {{"keyspace_name": "ks", "table_name": "t", "column_name": "v",
-                              "kind": "regular", "position": -1, "type": "{ty}"}}],
-                "types": [{{"keyspace_name": "ks", "type_name": "addr",
-                            "field_names": {names:?}, "field_types": {types:?}}},
-                          {{"keyspace_name": "ks", "type_name": "inner",
-                            "field_names": ["a"], "field_types": ["frozen<addr>"]}}]
-            }}"#
-        );
-        let catalog = Catalog::from_document(&text).unwrap();
-        schema_version(catalog.by_name("ks", "t").unwrap())
-    }
+    use super::*;
+    use crate::datatype::CqlType;
+    use crate::schema::{Column, ColumnKind};
+    use crate::update::{Liveness, Seconds, Ttl};
 
     #[test]
-    fn a_field_more_in_a_type_is_another_version_of_every_table_that_uses_it() {
-        let before = [("street", "text")];
-        let changed: [&[(&str, &str)]; 5] = [
-            &[("street", "text"), ("zip", "int")],
-            &[("zip", "int"), ("street", "text")],
-            &[("street", "blob")],
-            &[("road", "text")],
-            &[],
-        ];
-        for ty in [
-            "addr",
-            "frozen<addr>",
-            "list<frozen<addr>>",
-            "set<frozen<addr>>",
-            "map<frozen<addr>, int>",
-            "map<int, frozen<addr>>",
-            "frozen<tuple<int, addr>>",
-            "vector<frozen<addr>, 2>",
-            "inner",
-            "map<int, frozen<list<frozen<inner>>>>",
+    fn what_differs_anywhere_has_another_id() {
+        let column =
+            |name: &str| Column::new(name, name.as_bytes(), ColumnKind::Regular, CqlType::Blob);
+        let (a, b) = (column("a"), column("b"));
+        let deletion =
+            |timestamp, at| Deletion { timestamp: Timestamp(timestamp), at: Seconds(at) };
+        let expiry = |at, ttl| Expiry { at: Seconds(at), ttl: Ttl(ttl) };
+        let cell = |timestamp, content| Cell { timestamp: Timestamp(timestamp), content };
+        let long = [7; 300];
+        let value = |length: usize| long.get(..length).expect("long enough");
+        let mut rows = vec![RowUpdate::default()];
+        for clustering in [
+            vec![None],
+            vec![None, None],
+            vec![Some(value(0))],
+            vec![Some(value(0)), None],
+            vec![None, Some(value(0))],
+            vec![Some(value(1)), Some(value(2))],
+            vec![Some(value(2)), Some(value(1))],
         ] {
-            assert_eq!(version(ty, &before), version(ty, &before), "{ty}");
-            for (index, fields) in changed.iter().enumerate() {
-                assert_ne!(version(ty, fields), version(ty, &before), "{ty}: {fields:?}");
-                for other in changed.iter().skip(index + 1) {
-                    assert_ne!(version(ty, fields), version(ty, other), "{ty}: {fields:?}");
+            rows.push(RowUpdate { clustering, ..RowUpdate::default() });
+        }
+        for expiry in [None, Some(expiry(1, 2)), Some(expiry(2, 1))] {
+            let liveness = Some(Liveness { timestamp: Timestamp(5), expiry });
+            rows.push(RowUpdate { liveness, ..RowUpdate::default() });
+        }
+        for (timestamp, at) in [(1, 2), (2, 1), (1, 1)] {
+            rows.push(RowUpdate {
+                deletion: Some(deletion(timestamp, at)),
+                ..RowUpdate::default()
+            });
+        }
+        let mut columns: Vec<Vec<ColumnUpdate<'_>>> = Vec::new();
+        for length in [0, 1, 253, 254, 255, 256, 300] {
+            columns.push(vec![ColumnUpdate::Simple(&a, cell(5, Content::Live(value(length))))]);
+            columns.push(vec![ColumnUpdate::Complex(
+                &a,
+                None,
+                vec![(value(length), cell(5, Content::Live(value(0))))],
+            )]);
+        }
+        for (first, second) in [(5, 5), (5, 6), (6, 5), (6, 6)] {
+            let of = |timestamp| cell(timestamp, Content::Live(value(1)));
+            columns.push(vec![
+                ColumnUpdate::Simple(&a, of(first)),
+                ColumnUpdate::Simple(&b, of(second)),
+            ]);
+            let elements = vec![(value(1), of(first)), (value(2), of(second))];
+            columns.push(vec![ColumnUpdate::Complex(&a, None, elements.clone())]);
+            columns.push(vec![ColumnUpdate::Complex(&a, Some(deletion(5, 5)), elements)]);
+        }
+        for content in [
+            Content::Deleted(Seconds(1)),
+            Content::Deleted(Seconds(2)),
+            Content::Expiring(value(1), expiry(1, 2)),
+            Content::Expiring(value(1), expiry(2, 2)),
+        ] {
+            columns.push(vec![ColumnUpdate::Simple(&a, cell(5, content))]);
+            columns.push(vec![ColumnUpdate::Simple(&b, cell(5, content))]);
+        }
+        columns.push(vec![ColumnUpdate::Complex(&a, Some(deletion(5, 5)), Vec::new())]);
+        rows.extend(
+            columns.into_iter().map(|columns| RowUpdate { columns, ..RowUpdate::default() }),
+        );
+        let mut changes: Vec<Change<'_>> = rows.iter().cloned().map(Change::Static).collect();
+        changes.extend(rows.into_iter().map(Change::Row));
+        changes.push(Change::Partition(deletion(1, 2)));
+
+        let mut known = HashMap::new();
+        for table in [1, 2].map(|id| TableId(Uuid::from_u128(id))) {
+            for key in [value(0), value(1)] {
+                for change in &changes {
+                    let id = event_id(table, key, change);
+                    assert_eq!(id, event_id(table, key, change));
+                    let same = known.insert(id, (table, key.len(), change));
+                    assert!(same.is_none(), "{same:?} and {change:?} of {table:?}, {}", key.len());
                 }
             }
-        }
-    }
-
-    /// Also not when the way to tell versions changes: consumers hold these numbers.
-    #[test]
-    fn tables_without_the_type_keep_their_versions() {
-        for (ty, number) in [("text", 2_133_107_427), ("map<int, frozen<list<text>>>", 100_718_780)]
-        {
-            assert_eq!(version(ty, &[("street", "text")]), number, "{ty}");
-            assert_eq!(version(ty, &[("street", "text"), ("zip", "int")]), number, "{ty}");
         }
     }
 }

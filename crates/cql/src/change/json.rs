@@ -7,6 +7,7 @@ mod policy;
 mod read;
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use uuid::Uuid;
 
@@ -28,18 +29,18 @@ impl Encode for Policy {
         "application/json"
     }
 
-    fn encode(&self, event: &ChangeEvent<'_>) -> Vec<u8> {
-        // Most events fit, and from 1024 on an allocator takes its time.
-        let mut out = String::with_capacity(1000);
-        write(event, self, &mut out);
-        out.into_bytes()
+    fn encode(&self, event: &ChangeEvent<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        let mut text = String::from_utf8(std::mem::take(out)).unwrap_or_default();
+        write(event, self, &mut text);
+        *out = text.into_bytes();
     }
 }
 
 /// Appends an event.
 pub fn write(event: &ChangeEvent<'_>, policy: &Policy, out: &mut String) {
     let table = event.table;
-    let writer = Writer { table, policy };
+    let mut writer = Writer { table, policy, written: event.timestamp(), text: 0..0 };
     let operation = event.operation();
     out.push_str("{\"event_id\":\"");
     write_uuid(policy.shown_id(table, event.event_id), out);
@@ -62,7 +63,9 @@ pub fn write(event: &ChangeEvent<'_>, policy: &Policy, out: &mut String) {
         _ => out.push_str("null"),
     }
     out.push(',');
-    write_timestamp(event.timestamp(), out);
+    let start = out.len();
+    write_timestamp(writer.written, out);
+    writer.text = start..out.len();
     writer.change(&event.change, out);
     out.push_str(",\"cassandra_node\":");
     write_string(&event.origin.node, out);
@@ -110,20 +113,23 @@ impl Scope {
 struct Writer<'w> {
     table: &'w Table,
     policy: &'w Policy,
+    /// The time of the event, and where its text is: most cells have the same.
+    written: Timestamp,
+    text: Range<usize>,
 }
 
 impl Writer<'_> {
     fn primary_key(&self, event: &ChangeEvent<'_>, out: &mut String) {
-        let parts = self.table.key_parts(event.key).unwrap_or_default();
+        let parts = self.table.key_parts(event.key).into_iter().flatten();
         let first = &mut true;
         out.push('{');
         for (column, part) in self.table.partition_key.iter().zip(parts) {
-            name(&column.name, first, out);
+            label(column, first, out);
             self.value(column, &column.ty, part, out);
         }
         if let Change::Row(row) = &event.change {
             for (column, value) in self.table.clustering.iter().zip(&row.clustering) {
-                name(&column.name, first, out);
+                label(column, first, out);
                 match value {
                     Some(bytes) => self.value(column, &column.ty, bytes, out),
                     None => out.push_str("null"),
@@ -154,7 +160,7 @@ impl Writer<'_> {
             }
             match update {
                 ColumnUpdate::Simple(column, cell) => {
-                    name(&column.name, first, out);
+                    label(column, first, out);
                     match cell.content {
                         Content::Live(bytes) | Content::Expiring(bytes, _) => {
                             self.value(column, &column.ty, bytes, out);
@@ -163,7 +169,7 @@ impl Writer<'_> {
                     }
                 }
                 ColumnUpdate::Complex(column, Some(_), elements) => {
-                    name(&column.name, first, out);
+                    label(column, first, out);
                     self.whole(column, elements, out);
                 }
                 ColumnUpdate::Complex(_, None, _) => {}
@@ -235,7 +241,7 @@ impl Writer<'_> {
                 if let Some(liveness) = row.liveness {
                     let Liveness { timestamp, expiry } = liveness;
                     out.push_str(",\"liveness\":{");
-                    write_timestamp(timestamp, out);
+                    self.timestamp(timestamp, out);
                     write_expiry(expiry, out);
                     out.push('}');
                 }
@@ -269,11 +275,11 @@ impl Writer<'_> {
             if treatment == Treatment::Drop {
                 continue;
             }
-            name(&update.column().name, first, out);
+            label(update.column(), first, out);
             match update {
                 ColumnUpdate::Simple(_, cell) => {
                     out.push('{');
-                    write_cell(cell, out);
+                    self.cell(cell, out);
                     out.push('}');
                 }
                 ColumnUpdate::Complex(column, deletion, elements) => {
@@ -329,8 +335,28 @@ impl Writer<'_> {
             self.value(column, value_type, bytes, out);
         }
         out.push(',');
-        write_cell(cell, out);
+        self.cell(cell, out);
         out.push('}');
+    }
+
+    /// Time and end of a cell, without braces.
+    fn cell(&self, cell: &Cell<&[u8]>, out: &mut String) {
+        self.timestamp(cell.timestamp, out);
+        match cell.content {
+            Content::Live(_) => {}
+            Content::Expiring(_, expiry) => write_expiry(Some(expiry), out),
+            Content::Deleted(at) => {
+                let _infallible = write!(out, ",\"deleted_at\":{}", at.0);
+            }
+        }
+    }
+
+    fn timestamp(&self, timestamp: Timestamp, out: &mut String) {
+        if timestamp == self.written {
+            out.extend_from_within(self.text.clone());
+        } else {
+            write_timestamp(timestamp, out);
+        }
     }
 }
 
@@ -339,18 +365,6 @@ fn field_of<'t>(ty: &'t CqlType, path: &[u8]) -> Option<(&'t str, &'t CqlType)> 
     let CqlType::User(user) = ty else { return None };
     let index = path.as_array().map(|raw| u16::from_be_bytes(*raw))?;
     user.fields.get(usize::from(index)).map(|(name, ty)| (&**name, ty))
-}
-
-/// Time and end of a cell, without braces.
-fn write_cell(cell: &Cell<&[u8]>, out: &mut String) {
-    write_timestamp(cell.timestamp, out);
-    match cell.content {
-        Content::Live(_) => {}
-        Content::Expiring(_, expiry) => write_expiry(Some(expiry), out),
-        Content::Deleted(at) => {
-            let _infallible = write!(out, ",\"deleted_at\":{}", at.0);
-        }
-    }
 }
 
 fn write_timestamp(timestamp: Timestamp, out: &mut String) {
@@ -373,10 +387,9 @@ fn write_deletion(field: &str, deletion: Deletion, out: &mut String) {
     let _infallible = write!(out, "\"{field}\":{{\"timestamp\":{timestamp},\"deleted_at\":{at}}}");
 }
 
-fn name(name: &str, first: &mut bool, out: &mut String) {
+fn label(column: &Column, first: &mut bool, out: &mut String) {
     separate(first, out);
-    write_string(name, out);
-    out.push(':');
+    out.push_str(&column.label);
 }
 
 fn separate(first: &mut bool, out: &mut String) {

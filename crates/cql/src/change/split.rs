@@ -2,7 +2,7 @@
 
 use super::identity::event_id;
 use super::{Change, ChangeError, ChangeEvent, Origin, RangeDeletion};
-use crate::update::{Bound, Deletion, Item, Marker, PartitionUpdate};
+use crate::update::{Bound, Deletion, Item, Marker, PartitionUpdate, RowUpdate};
 
 /// The changes of one update, numbered from 0: the only one of its record. An update of nothing
 /// gives none.
@@ -54,15 +54,25 @@ pub fn split_from<'a>(
     if table.key_parts(key).is_none() {
         return Err(ChangeError::Key);
     }
-    let mut changes = Vec::with_capacity(items.len().max(1));
+    let mut events = Vec::with_capacity(items.len().max(1));
+    let (mut trace_id, mut number) = (None, *next);
+    let mut tell = |change: Change<'a>| {
+        let event_id = event_id(table.id, key, &change);
+        let trace_id = *trace_id.get_or_insert(event_id);
+        let (origin, index) = (origin.clone(), number);
+        // A record is far too short for so many.
+        number = number.saturating_add(1);
+        events.push(ChangeEvent { event_id, table, key, change, trace_id, origin, index });
+    };
     let mut row_deletion = None;
     match deletion {
         Some(deletion) if table.clustering.is_empty() => row_deletion = Some(deletion),
-        deletion => changes.extend(deletion.map(Change::Partition)),
+        Some(deletion) => tell(Change::Partition(deletion)),
+        None => {}
     }
     if let Some(mut row) = static_row {
         row.sort_columns();
-        changes.push(Change::Static(row));
+        tell(Change::Static(row));
     }
     let mut open = None;
     for item in items {
@@ -70,30 +80,19 @@ pub fn split_from<'a>(
             Item::Row(mut row) => {
                 row.deletion = row.deletion.max(row_deletion.take());
                 row.sort_columns();
-                changes.push(Change::Row(row));
+                tell(Change::Row(row));
             }
-            Item::Marker(marker) => changes.extend(range(marker, &mut open)?),
+            Item::Marker(marker) => range(marker, &mut open)?.into_iter().for_each(&mut tell),
         }
     }
     if open.is_some() {
         return Err(ChangeError::Markers);
     }
     if row_deletion.is_some() {
-        changes.push(Change::Row(crate::update::RowUpdate {
-            deletion: row_deletion,
-            ..Default::default()
-        }));
+        tell(Change::Row(RowUpdate { deletion: row_deletion, ..RowUpdate::default() }));
     }
-    let mut trace_id = None;
-    let events = changes.into_iter().map(|change| {
-        let event_id = event_id(table.id, key, &change);
-        let trace_id = *trace_id.get_or_insert(event_id);
-        let index = *next;
-        // A record is far too short for so many.
-        *next = next.saturating_add(1);
-        ChangeEvent { event_id, table, key, change, trace_id, origin: origin.clone(), index }
-    });
-    Ok(events.collect())
+    *next = number;
+    Ok(events)
 }
 
 /// The range that a marker closes, and the one it opens into `open`.
@@ -117,7 +116,7 @@ fn range<'a>(
 mod tests {
     use super::*;
     use crate::schema::{Catalog, Table};
-    use crate::update::{RowUpdate, Seconds, Timestamp};
+    use crate::update::{Seconds, Timestamp};
 
     fn catalog() -> Catalog {
         let rows = |table: &str, id: u8| {

@@ -74,9 +74,16 @@ pub(crate) fn clock(of_day: i64, per_second: i64, decimals: usize, out: &mut Str
 
 /// A number with zeros before it up to a width.
 fn padded(number: i64, width: usize, out: &mut String) {
+    // Months, days, hours, minutes and seconds.
+    if let (2, Ok(number @ 0..=99)) = (width, u8::try_from(number)) {
+        out.extend([char::from(b'0' + number / 10), char::from(b'0' + number % 10)]);
+        return;
+    }
     let mut digits = itoa::Buffer::new();
     let digits = digits.format(number);
-    out.extend(std::iter::repeat_n('0', width.saturating_sub(digits.len())));
+    for _ in digits.len()..width {
+        out.push('0');
+    }
     out.push_str(digits);
 }
 

@@ -20,24 +20,32 @@ pub(super) fn place_point(digits: &str, whole: i32, out: &mut String) {
     out.push_str(if fraction.is_empty() { "0" } else { fraction });
 }
 
-/// Appends a decimal: plain unless its scale is negative or it is smaller than 10^-6, otherwise
-/// one digit before the point and `E` with a sign.
+/// Appends a decimal.
 pub(super) fn decimal(decimal: &Decimal, out: &mut String) {
-    if decimal.unscaled.sign() == num_bigint::Sign::Minus {
+    let Decimal { unscaled, scale } = decimal;
+    match i64::try_from(unscaled) {
+        Ok(small) => small_decimal(small, *scale, out),
+        Err(_) => {
+            let is_negative = unscaled.sign() == num_bigint::Sign::Minus;
+            scaled(is_negative, &unscaled.magnitude().to_string(), *scale, out);
+        }
+    }
+}
+
+/// The same for those that fit, which are most: large numbers take long to read and to write.
+pub(crate) fn small_decimal(unscaled: i64, scale: i32, out: &mut String) {
+    let mut digits = itoa::Buffer::new();
+    scaled(unscaled < 0, digits.format(unscaled.unsigned_abs()), scale, out);
+}
+
+/// Appends digits by their scale: plain unless it is negative or the number smaller than 10^-6,
+/// otherwise one digit before the point and `E` with a sign.
+fn scaled(is_negative: bool, digits: &str, scale: i32, out: &mut String) {
+    if is_negative {
         out.push('-');
     }
-    let magnitude = decimal.unscaled.magnitude();
-    let (mut small, large);
-    // Most are small, and a large number takes long to write.
-    let digits = if let Ok(number) = u64::try_from(magnitude) {
-        small = itoa::Buffer::new();
-        small.format(number)
-    } else {
-        large = magnitude.to_string();
-        &large
-    };
     let count = i64::try_from(digits.len()).unwrap_or(i64::MAX);
-    let scale = i64::from(decimal.scale);
+    let scale = i64::from(scale);
     let exponent = count.saturating_sub(1) - scale;
     if scale >= 0 && exponent >= -6 {
         plain_decimal(digits, count - scale, out);

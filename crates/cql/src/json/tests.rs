@@ -41,6 +41,20 @@ fn integers_and_booleans() {
 }
 
 #[test]
+fn what_json_does_not_take_is_escaped_wherever_it_stands() {
+    for special in (0..=0x7f).map(char::from).chain(['é', '\u{80}', '\u{2028}']) {
+        for place in 0..20 {
+            let mut text = "x".repeat(19);
+            text.insert(place, special);
+            let mut out = String::new();
+            super::write_string(&text, &mut out);
+            let read: String = serde_json::from_str(&out).unwrap();
+            assert_eq!(read, text, "{special:?} at {place}");
+        }
+    }
+}
+
+#[test]
 fn floats() {
     for (number, printed) in [
         (0.0, "0.0"),

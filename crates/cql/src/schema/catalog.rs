@@ -12,10 +12,13 @@ pub trait Lookup {
     fn table(&self, id: TableId) -> Option<&Table>;
 }
 
+/// Anything by table. Ids are spread well already, and some are looked up for every record.
+pub type ByTable<V> = HashMap<TableId, V, BuildHasherDefault<IdHasher>>;
+
 /// Tables by id, with what older states of the schema knew of them.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    tables: HashMap<TableId, Table, BuildHasherDefault<IdHasher>>,
+    tables: ByTable<Table>,
     /// Those that the newest state does not have.
     dropped: BTreeSet<TableId>,
     /// Those of the dropped that no state ever had: only older DDL tells of them.
@@ -169,9 +172,9 @@ impl Change {
     }
 }
 
-/// Table ids are spread well already, and one is looked up for every record.
+/// Hashes the ids of tables.
 #[derive(Debug, Clone, Copy, Default)]
-struct IdHasher(u64);
+pub struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn write(&mut self, bytes: &[u8]) {

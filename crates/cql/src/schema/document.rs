@@ -246,14 +246,11 @@ fn current_column(row: &ColumnRow, types: &UserTypes) -> Result<Column, Document
             .ok_or_else(|| unknown("column_name_bytes", text))?,
         None => row.column_name.clone().into_bytes(),
     };
+    let kind = kind(&row.kind).ok_or_else(|| unknown("kind", &row.kind))?;
+    let ty = column_type(&row.keyspace_name, &row.ty, types, &place)?;
     Ok(Column {
-        name: row.column_name.as_str().into(),
-        name_bytes: name_bytes.into(),
-        kind: kind(&row.kind).ok_or_else(|| unknown("kind", &row.kind))?,
-        ty: Arc::new(column_type(&row.keyspace_name, &row.ty, types, &place)?),
         descending: row.clustering_order.as_deref() == Some("desc"),
-        current: true,
-        dropped_at: None,
+        ..Column::new(&row.column_name, &name_bytes, kind, ty)
     })
 }
 
@@ -283,15 +280,9 @@ fn drop_column(
         successor.dropped_at = dropped_at;
         return Ok(());
     }
-    columns.push(Column {
-        name: row.column_name.as_str().into(),
-        name_bytes: row.column_name.as_bytes().into(),
-        kind,
-        ty: Arc::new(column_type(&row.keyspace_name, &row.ty, types, &place)?),
-        descending: false,
-        current: false,
-        dropped_at,
-    });
+    let ty = column_type(&row.keyspace_name, &row.ty, types, &place)?;
+    let column = Column::new(&row.column_name, row.column_name.as_bytes(), kind, ty);
+    columns.push(Column { current: false, dropped_at, ..column });
     Ok(())
 }
 

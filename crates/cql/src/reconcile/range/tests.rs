@@ -1,7 +1,5 @@
 //! The flattened ranges against a model that asks every range for every row.
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -10,15 +8,7 @@ use crate::schema::{Column, ColumnKind, Table, TableId};
 use crate::update::{Bound, Seconds, Side, Timestamp};
 
 fn column(name: &str, kind: ColumnKind, descending: bool) -> Column {
-    Column {
-        name: name.into(),
-        name_bytes: name.as_bytes().into(),
-        kind,
-        ty: Arc::new(CqlType::TinyInt),
-        descending,
-        current: true,
-        dropped_at: None,
-    }
+    Column { descending, ..Column::new(name, name.as_bytes(), kind, CqlType::TinyInt) }
 }
 
 /// Two clustering columns, the second one descending.
