@@ -175,7 +175,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             }
             Err(error) => {
                 self.tail = Some(tail);
-                return Ok(self.failed(&error));
+                return self.failed(&error);
             }
         };
         self.account.waiting_for = None;
@@ -264,7 +264,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             metrics::count(metrics::FAILED, 1);
             failures += 1;
             self.outlet.forget();
-            self.failed(&error);
+            self.failed(&error)?;
             if error.kind() == Kind::Invalid {
                 records = self.set_refused_aside(records).await?;
             }
@@ -304,9 +304,11 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         Ok(taken)
     }
 
-    fn failed(&mut self, error: &dyn std::error::Error) -> Step {
+    /// What was published before is made durable: it may take long until there is more.
+    fn failed(&mut self, error: &dyn std::error::Error) -> Result<Step, AgentError> {
         self.account.waits_for(told(error));
-        Step::Failed
+        self.save()?;
+        Ok(Step::Failed)
     }
 
     /// Tells of itself, now and then or at once.

@@ -22,7 +22,7 @@ pub const APPLICATION_ID: i32 = 0x484C_4E53;
 /// The version of what is not a component's: header fields, journal mode, this file's rules.
 const FORMAT: i64 = 1;
 
-/// How long to wait before asking again for a lock that SQLite does not wait for.
+/// How long to wait before asking again for a lock that SQLite does not wait for by itself.
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
 
 /// How the engine uses the file.
@@ -98,20 +98,24 @@ fn configure_writer(connection: &Connection, options: &Options) -> rusqlite::Res
 }
 
 /// Two who switch a new file at once both hold it for reading; SQLite then refuses one of them at once,
-/// whatever the busy time-out. The next attempt finds the file switched.
+/// whatever the busy time-out. The next attempt finds the file switched. For whoever only reads the file
+/// SQLite waits at each attempt, so it is told not to wait long.
 fn switch_to_wal(connection: &Connection, timeout: Duration) -> rusqlite::Result<()> {
     let is_busy = |error: &rusqlite::Error| {
         error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
     };
+    connection.busy_timeout(LOCK_PAUSE)?;
     let mut left = timeout;
-    loop {
+    let switched = loop {
         let switched = connection.pragma_update(None, "journal_mode", "WAL");
         if left.is_zero() || !switched.as_ref().is_err_and(is_busy) {
-            return switched;
+            break switched;
         }
         std::thread::sleep(LOCK_PAUSE);
-        left = left.saturating_sub(LOCK_PAUSE);
-    }
+        left = left.saturating_sub(LOCK_PAUSE * 2);
+    };
+    connection.busy_timeout(timeout)?;
+    switched
 }
 
 /// A connection for reading; the file has been opened by [`open`] before.
@@ -163,7 +167,12 @@ fn refuse_foreign(path: &Path) -> Result<bool, OpenError> {
         }
         Err(error) => return Err(unreachable(error)),
     }
-    let mark = mark_of(path).map_err(|error| OpenError::from_sqlite(path.to_owned(), &error))?;
+    let mark =
+        mark_of(path).map_err(|error| match OpenError::from_sqlite(path.to_owned(), &error) {
+            // The file is there, and nothing was to be written.
+            OpenError::ReadOnly { .. } => unreachable(ErrorKind::PermissionDenied.into()),
+            other => other,
+        })?;
     if mark != APPLICATION_ID {
         return not_ours("it is the SQLite file of another program");
     }

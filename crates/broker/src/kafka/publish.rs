@@ -121,6 +121,14 @@ fn take_deliveries(client: &Weak<BaseProducer<Context>>) {
     }
 }
 
+impl Drop for Producer {
+    /// What nobody waits for any more must not arrive among the records of a later producer; the client
+    /// itself ends somewhat later.
+    fn drop(&mut self) {
+        self.client.purge(PurgeConfig::default().queue().inflight());
+    }
+}
+
 impl Producer {
     /// Hands a record to the client; waits while its queue is full.
     async fn send(

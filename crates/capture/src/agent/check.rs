@@ -81,9 +81,8 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let there: Vec<SegmentId> = files.iter().map(|(name, _)| name.id).collect();
         let finished = tail.settle(&there);
         self.state.finish(&finished, &there);
-        if !finished.is_empty() {
-            self.state.save()?;
-        }
+        // Also where nothing is new: it may have failed the last time.
+        self.state.save()?;
         let Released { segments, bytes, failure } = release(&files, &self.state);
         self.account.space.released(bytes);
         metrics::count(metrics::RELEASED, segments);
@@ -111,7 +110,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
     pub(super) async fn renew(&mut self) -> Result<Step, AgentError> {
         let document = match self.source.fetch().await {
             Ok(document) => document,
-            Err(error) => return Ok(self.failed(&error)),
+            Err(error) => return self.failed(&error),
         };
         let now = self.clock.now();
         let at_us = self.state.time_of(&document, now.as_micros())?;
@@ -120,7 +119,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
             Ok(goes_back) => goes_back,
             Err(error) => {
                 tracing::error!(%error, "what the node answered is no schema");
-                return Ok(Step::Failed);
+                return self.failed(&error);
             }
         };
         check_masks(&self.options, &tail.knowledge().catalog())?;

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use helenus::backend::{BrokerUrl, Endpoint, StoreUrl};
 use helenus::capture::agent::{Agent, Status};
@@ -31,6 +32,9 @@ use crate::output::Output;
 use crate::signals::Interruption;
 
 use condition::Told;
+
+/// How long an agent that is told to stop may take to remember where it was.
+const LAST_STEP: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(
     capture: &Capture,
@@ -99,13 +103,16 @@ async fn agent(
             listening.unwrap_or_default()
         ),
     );
-    let running = Box::pin(agent.run(CancellationToken::new()));
+    let stop = CancellationToken::new();
+    let mut running = Box::pin(agent.run(stop.clone()));
     let ended = tokio::select! {
-        ended = running => ended,
+        ended = &mut running => ended,
         signal = interruption.heard() => {
-            // What is under way is dropped: a restart publishes it again, under the same ids.
             tracing::info!(signal, "stopped");
-            Ok(())
+            stop.cancel();
+            // It may be waiting for an answer of the node. What is under way is dropped then: a restart
+            // publishes it again, under the same ids.
+            tokio::time::timeout(LAST_STEP, running).await.unwrap_or(Ok(()))
         }
     };
     if let Some(answering) = answering {

@@ -156,6 +156,19 @@ async fn a_locked_file_says_so() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_read_cannot_be_switched_to_wal_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    open(&path).await.close().await;
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("PRAGMA journal_mode = DELETE; BEGIN; SELECT * FROM pairs").unwrap();
+    let error = refused(&path).await;
+    assert!(matches!(error, OpenError::Locked { .. }), "{error}");
+    drop(other);
+    open(&path).await.close().await;
+}
+
+#[tokio::test]
 async fn a_missing_folder_or_a_folder_instead_of_a_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let error = refused(&dir.path().join("no/such/store.db")).await;
@@ -198,6 +211,7 @@ async fn a_file_stays_locked_while_its_own_process_looks_at_it() {
         .output()
         .unwrap();
     assert!(visitor.status.success(), "{visitor:?}");
+    assert!(String::from_utf8_lossy(&visitor.stdout).contains("1 passed"), "{visitor:?}");
     insert_pair(&engine, 2).await.unwrap();
     assert_eq!(count(&open(&path).await).await, 4);
 }
