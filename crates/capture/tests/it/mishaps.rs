@@ -127,6 +127,33 @@ async fn an_agent_that_is_dropped_while_it_publishes_releases_nothing() {
 }
 
 #[tokio::test]
+async fn what_was_published_before_a_failure_is_not_published_again() {
+    let folders = Folders::new();
+    let (embedded, _engine) = broker(&folders).await;
+    // No time passes: only the failure is a reason to make the position durable.
+    let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+    let mut first = folders.begin(PLAIN);
+    first.write(0);
+    first.sync(0);
+    let started = Agent::start(options(&folders), embedded.clone(), SCHEMA.to_owned(), clock);
+    let mut agent = started.await.unwrap();
+    agent.catch_up().await.unwrap();
+    first.complete();
+    let mut second = folders.begin(LATER);
+    fs::create_dir(&second.index).unwrap();
+    agent.catch_up().await.unwrap();
+    assert_eq!(ids(&published(&embedded).await), expected_of(PLAIN));
+    // Killed: nothing is written any more.
+    drop(agent);
+    fs::remove_dir(&second.index).unwrap();
+    second.complete();
+    start(options(&folders), &embedded).await.catch_up().await.unwrap();
+    let mut both = [expected_of(PLAIN), expected_of(LATER)].concat();
+    both.sort();
+    assert_eq!(ids(&published(&embedded).await), both);
+}
+
+#[tokio::test]
 async fn a_topic_that_the_broker_refuses_stops_no_other() {
     let folders = Folders::new();
     let (embedded, _engine) = broker(&folders).await;
