@@ -110,7 +110,10 @@ fn demonstration(packages: &[Package]) -> anyhow::Result<()> {
         eprintln!("there is no binary {BINARY} yet");
         return Ok(());
     }
-    cargo(&["run", "--release", "--locked", "--", "demo", "--seconds", "5"])
+    let mut command = crate::cargo();
+    command.args(["run", "--release", "--locked", "--", "demo", "--seconds", "5"]);
+    // To optimize across crates takes minutes, and what the demonstration checks does not depend on it.
+    finish(command.env("CARGO_PROFILE_RELEASE_LTO", "off"))
 }
 
 fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
