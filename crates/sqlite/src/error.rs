@@ -115,7 +115,9 @@ impl Failure for OpenError {
             OpenError::ReadOnly { .. } => {
                 "make the file and its folder writable for this user, or name another file"
             }
-            OpenError::Unreachable { .. } => "check that the folder exists and may be entered",
+            OpenError::Unreachable { .. } => {
+                "check that its folder exists, and that this user may read both"
+            }
             OpenError::NetworkFileSystem { .. } => "put the file on a local disk",
             OpenError::Engine { source, .. } => return source.remedy(),
         };

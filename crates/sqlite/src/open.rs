@@ -5,7 +5,7 @@
 //! SQLite: a process that closes a file loses all locks it has on it, those of its engines too.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,23 +52,24 @@ pub(crate) fn open(
     options: &Options,
     components: &[&Component],
 ) -> Result<Connection, OpenError> {
-    let is_new = refuse_unusable(path)?;
+    refuse_unusable(path)?;
     let sqlite = |error: rusqlite::Error| OpenError::from_sqlite(path.to_owned(), &error);
 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    let mut connection = Connection::open_with_flags(plain(path), flags).map_err(sqlite)?;
     connection.busy_timeout(options.busy_timeout).map_err(sqlite)?;
     // SQLite opens a file it may not write for reading, without a word.
     if connection.is_readonly("main").map_err(sqlite)? {
         return Err(OpenError::ReadOnly { path: path.to_owned() });
     }
-    if is_new {
+    // To read it empties a file whose maker was killed in the first commit, mark and all.
+    let found = refuse_newer(&connection, path)?;
+    if found < FORMAT {
         // Before the switch to WAL, so that the mark is in the file itself from the first commit.
         connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite)?;
     }
-    let found = refuse_newer(&connection, path)?;
     configure_writer(&connection, options).map_err(sqlite)?;
     if found < FORMAT {
         connection.pragma_update(None, "user_version", FORMAT).map_err(sqlite)?;
@@ -123,7 +124,7 @@ pub(crate) fn open_reader(path: &Path, options: &Options) -> rusqlite::Result<Co
     // Opened for writing, because WAL keeps its index in a file that readers write too;
     // `query_only` is what keeps it from changing data.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(plain(path), flags)?;
     connection.busy_timeout(options.busy_timeout)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.set_prepared_statement_cache_capacity(128);
@@ -170,7 +171,7 @@ fn refuse_foreign(path: &Path) -> Result<bool, OpenError> {
     let mark =
         mark_of(path).map_err(|error| match OpenError::from_sqlite(path.to_owned(), &error) {
             // The file is there, and nothing was to be written.
-            OpenError::ReadOnly { .. } => unreachable(ErrorKind::PermissionDenied.into()),
+            OpenError::ReadOnly { .. } => unreachable(io::Error::other(error)),
             other => other,
         })?;
     if mark != APPLICATION_ID {
@@ -189,6 +190,11 @@ fn mark_of(path: &Path) -> rusqlite::Result<i32> {
     // moved into the file, and after whoever moved it was killed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)?;
     connection.pragma_query_value(None, "application_id", |row| row.get(0))
+}
+
+/// A path that SQLite does not take for a URI: one that begins with `file:` would be.
+fn plain(path: &Path) -> PathBuf {
+    Path::new(".").join(path)
 }
 
 /// The URI of a file that is looked at and left alone.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use helenus_model::Failure;
 use helenus_sqlite::rusqlite::Connection;
-use helenus_sqlite::{Component, Engine, Inspection, OpenError, Options, inspect};
+use helenus_sqlite::{APPLICATION_ID, Component, Engine, Inspection, OpenError, Options, inspect};
 
 use super::{PAIRS, count, insert_pair, open};
 
@@ -219,17 +219,45 @@ async fn a_file_stays_locked_while_its_own_process_looks_at_it() {
 #[tokio::test]
 async fn every_name_of_a_file_is_taken_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
+    // What begins so is a URI to SQLite.
+    let beside = tempfile::Builder::new().prefix("file:").tempdir_in(".").unwrap();
+    let relative = Path::new(beside.path().file_name().unwrap());
     for name in ["a?b#c.db", "100%25.db", "ä b.db", "?immutable=0"] {
-        let path = dir.path().join(name);
-        for id in [1, 2] {
-            let engine = open(&path).await;
-            insert_pair(&engine, id).await.unwrap();
-            engine.close().await;
+        for path in [dir.path().join(name), relative.join(name)] {
+            for id in [1, 2] {
+                let engine = open(&path).await;
+                insert_pair(&engine, id).await.unwrap();
+                engine.close().await;
+            }
+            assert_eq!(count(&open(&path).await).await, 4, "{name}");
+            let metadata = fs::metadata(&path).unwrap();
+            assert!(metadata.len() > 0, "{name}");
         }
-        assert_eq!(count(&open(&path).await).await, 4, "{name}");
-        let metadata = fs::metadata(&path).unwrap();
-        assert!(metadata.len() > 0, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_file_whose_maker_was_killed_in_its_first_commit_is_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    let maker = Connection::open(&path).unwrap();
+    maker.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+    let page_bytes: u32 = maker.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+    maker.close().unwrap();
+    // The journal that was to be deleted last: before this commit the file had no page.
+    let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let (pages, nonce, pages_before, sector_bytes) = (0, 0, 0, 512_u32);
+    let numbers = [pages, nonce, pages_before, sector_bytes, page_bytes];
+    let mut journal = [&magic[..], &numbers.map(u32::to_be_bytes).concat()].concat();
+    journal.resize(512, 0);
+    fs::write(dir.path().join("store.db-journal"), journal).unwrap();
+
+    for id in [1, 2] {
+        let engine = open(&path).await;
+        insert_pair(&engine, id).await.unwrap();
+        engine.close().await;
+    }
+    assert_eq!(count(&open(&path).await).await, 4);
 }
 
 #[tokio::test]
