@@ -92,13 +92,25 @@ const PROOFS: &[Run] = &[
     Run {
         name: "segments-rows-5.0-lz4",
         package: "helenus-capture",
-        target: "oracle_rows_of_compressed_segments",
+        target: "oracle_rows_of_compressed_segments_are_the_rows_of_a_5_0_node",
         services: &[],
     },
     Run {
         name: "segments-rows-4.1",
         package: "helenus-capture",
         target: "oracle_rows_of_segments_are_the_rows_of_a_4_1_node",
+        services: &[],
+    },
+    Run {
+        name: "segments-rows-4.1-zstd",
+        package: "helenus-capture",
+        target: "oracle_rows_of_compressed_segments_are_the_rows_of_a_4_1_node",
+        services: &[],
+    },
+    Run {
+        name: "segments-rows-v8",
+        package: "helenus-capture",
+        target: "oracle_rows_of_segments_of_version_8",
         services: &[],
     },
     Run {

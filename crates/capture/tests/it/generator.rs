@@ -122,6 +122,7 @@ pub(crate) struct Table {
     pub(crate) regulars: Vec<Column>,
     /// A column that comes and goes.
     pub(crate) fickle: Option<Column>,
+    pub(crate) longest_ttl: u32,
 }
 
 pub(crate) fn column(name: &str, ty: &str) -> Column {
@@ -134,10 +135,18 @@ fn pick<'a>(random: &SeededRandom, from: &[&'a str]) -> &'a str {
     from[usize::try_from(random.below(from.len() as u64)).expect("an index")]
 }
 
+/// What a node takes that others refuse.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Takes {
+    pub(crate) vectors: bool,
+    /// In seconds.
+    pub(crate) longest_ttl: u32,
+}
+
 impl Table {
     /// Table `number` of a run: the first ones are the special ones, then every type in turn comes
     /// first among the clustering columns.
-    pub(crate) fn random(number: usize, vectors: bool, random: &SeededRandom) -> Self {
+    pub(crate) fn random(number: usize, takes: Takes, random: &SeededRandom) -> Self {
         let mut table = Table {
             name: if number % 5 == 1 { format!("\"T{number}\"") } else { format!("t{number}") },
             shape: Shape::Ordinary,
@@ -147,6 +156,7 @@ impl Table {
             statics: Vec::new(),
             regulars: Vec::new(),
             fickle: None,
+            longest_ttl: takes.longest_ttl,
         };
         let plain = |prefix: &str, count: usize, ty: &str| -> Vec<Column> {
             (0..count).map(|index| column(&format!("{prefix}{index:02}"), ty)).collect()
@@ -178,7 +188,7 @@ impl Table {
                 table.shape = Shape::Compact;
                 table.clustering = vec![(column("c", "text"), false)];
             }
-            _ => table.fill(number, vectors, random),
+            _ => table.fill(number, takes.vectors, random),
         }
         table
     }

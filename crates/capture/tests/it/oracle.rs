@@ -23,7 +23,7 @@ use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 
-use crate::generator::{Shape, Table, Workload};
+use crate::generator::{Shape, Table, Takes, Workload};
 
 const KEYSPACE: &str = "ks";
 
@@ -36,23 +36,42 @@ fn size() -> (usize, usize) {
     if is_proof() { (100_000, 64) } else { (3_000, 26) }
 }
 
+/// Until 2038 a node takes these times; a node that writes version 8 takes twenty years.
+const IN_50: Takes = Takes { vectors: true, longest_ttl: 2_000_000 };
+const IN_41: Takes = Takes { vectors: false, ..IN_50 };
+const IN_VERSION_8: Takes = Takes { longest_ttl: 630_720_000, ..IN_50 };
+
 #[tokio::test(flavor = "multi_thread")]
 async fn oracle_rows_of_segments_are_the_rows_of_a_5_0_node() {
-    prove("5.0", Spec::cassandra(), true).await;
+    prove("5.0", Spec::cassandra(), IN_50).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn oracle_rows_of_compressed_segments_are_the_rows_of_a_5_0_node() {
-    let spec = Spec::cassandra().set("commitlog_compression", "[{class_name: LZ4Compressor}]");
-    prove("5.0, LZ4", spec, true).await;
+    prove("5.0, LZ4", compressed(Spec::cassandra(), "LZ4"), IN_50).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oracle_rows_of_segments_of_version_8_are_the_rows_of_a_5_0_node() {
+    let spec = Spec::cassandra().set("storage_compatibility_mode", "NONE");
+    prove("5.0, version 8, Deflate", compressed(spec, "Deflate"), IN_VERSION_8).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn oracle_rows_of_segments_are_the_rows_of_a_4_1_node() {
-    prove("4.1", Spec::of(Service::Cassandra41), false).await;
+    prove("4.1", Spec::of(Service::Cassandra41), IN_41).await;
 }
 
-async fn prove(variant: &str, spec: Spec, vectors: bool) {
+#[tokio::test(flavor = "multi_thread")]
+async fn oracle_rows_of_compressed_segments_are_the_rows_of_a_4_1_node() {
+    prove("4.1, Zstd", compressed(Spec::of(Service::Cassandra41), "Zstd"), IN_41).await;
+}
+
+fn compressed(spec: Spec, compressor: &str) -> Spec {
+    spec.set("commitlog_compression", &format!("[{{class_name: {compressor}Compressor}}]"))
+}
+
+async fn prove(variant: &str, spec: Spec, takes: Takes) {
     let _alone = serial().unwrap();
     let seed = match std::env::var_os("HELENUS_SEED") {
         Some(seed) => seed.to_string_lossy().parse().unwrap(),
@@ -74,7 +93,7 @@ async fn prove(variant: &str, spec: Spec, vectors: bool) {
         .await
         .unwrap();
     let (statements, count) = size();
-    let tables = create(&session, count, vectors, seed).await;
+    let tables = create(&session, count, takes, seed).await;
     let former = recreate(&session, tables.last().unwrap(), seed).await;
     let refused = work(&session, &tables, statements, seed).await;
     // What lives for a second is gone after two.
@@ -120,7 +139,7 @@ async fn prove(variant: &str, spec: Spec, vectors: bool) {
     );
 }
 
-async fn create(session: &Session, count: usize, vectors: bool, seed: u64) -> Vec<Table> {
+async fn create(session: &Session, count: usize, takes: Takes, seed: u64) -> Vec<Table> {
     let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
     run(session, &format!("CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")).await;
     run(
@@ -130,7 +149,7 @@ async fn create(session: &Session, count: usize, vectors: bool, seed: u64) -> Ve
     .await;
     let random = SeededRandom::new(seed);
     let tables: Vec<Table> =
-        (0..count).map(|number| Table::random(number, vectors, &random)).collect();
+        (0..count).map(|number| Table::random(number, takes, &random)).collect();
     for table in &tables {
         run(session, &table.create(KEYSPACE)).await;
     }
@@ -319,8 +338,9 @@ fn differ(table: &Table, expected: &[String], found: &[String], read: Read) -> V
 }
 
 /// Columns whose spelling depends on more than the log: of clustering values that are equal without being
-/// the same (1 and 1.0) a node shows one or the other as it has flushed or not. Of such elements written at one time it shows the first, as long as it has
-/// not flushed in between, which it does when a column is dropped or added.
+/// the same (1 and 1.0) a node shows one or the other as it has flushed or not. Of such elements written at
+/// one time it shows the first, as long as it has not flushed in between, which it does when a column is
+/// dropped or added.
 fn goes_by_value(table: &Table, field: &str, read: Read) -> bool {
     fn has_decimals(ty: &CqlType) -> bool {
         match ty {

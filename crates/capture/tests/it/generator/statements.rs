@@ -341,9 +341,9 @@ impl Workload {
     /// Time and TTL of a write.
     fn using(&self) -> String {
         let ttl = match self.below(12) {
-            0 => Some("TTL 1"),
-            1 => Some("TTL 1000000"),
-            2 => Some("TTL 2000000"),
+            0 => Some("TTL 1".to_owned()),
+            1 => Some("TTL 1000000".to_owned()),
+            2 => Some(format!("TTL {}", self.table.longest_ttl)),
             _ => None,
         };
         match (self.table.timed, ttl) {
