@@ -58,7 +58,7 @@ pub enum TailError {
 /// Why a newer schema was not taken over.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RenewError {
-    #[error(transparent)]
+    #[error("what the node answered is no schema")]
     Document(#[from] JournalError),
     #[error(transparent)]
     List(#[from] ListError),

@@ -4,7 +4,8 @@
 //! back to the kernel as soon as 128 KiB of it are free, and takes it anew, page by page and zeroed, for
 //! the next records: a quarter of all that publishing costs. It stops doing so for what is smaller than
 //! twice the largest piece that was ever mapped and freed (mallopt(3), `M_MMAP_THRESHOLD`), so one such
-//! piece is all that is needed. To other allocators it is a piece like any other.
+//! piece is all that is needed. It goes for all of the process: who embeds this keeps some megabytes more
+//! on that heap. To other allocators it is a piece like any other.
 
 use std::sync::Once;
 

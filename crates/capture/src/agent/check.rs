@@ -117,10 +117,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let Some(tail) = &mut self.tail else { return Err(AgentError::Reader) };
         let goes_back = match tail.renew(Taken { document: &document, at_us }, now) {
             Ok(goes_back) => goes_back,
-            Err(error) => {
-                tracing::error!(%error, "what the node answered is no schema");
-                return self.failed(&error);
-            }
+            Err(error) => return self.failed(&error),
         };
         check_masks(&self.options, &tail.knowledge().catalog())?;
         self.account.place = self.account.place.filter(|_| !goes_back);

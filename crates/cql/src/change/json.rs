@@ -24,6 +24,9 @@ use crate::update::{
 pub use policy::{Policy, Treatment};
 pub use read::{ReadError, ReadEvent, read};
 
+/// Room for the text of most events.
+const USUAL_BYTES: usize = 1_000;
+
 impl Encode for Policy {
     fn content_type(&self) -> &'static str {
         "application/json"
@@ -32,6 +35,7 @@ impl Encode for Policy {
     fn encode(&self, event: &ChangeEvent<'_>, out: &mut Vec<u8>) {
         out.clear();
         let mut text = String::from_utf8(std::mem::take(out)).unwrap_or_default();
+        text.reserve(USUAL_BYTES);
         write(event, self, &mut text);
         *out = text.into_bytes();
     }
