@@ -35,7 +35,7 @@ use crate::tail::{Batch, Tail, TailError};
 use account::Account;
 use check::adopt;
 pub use error::AgentError;
-pub use source::{Pulse, SchemaSource};
+pub use source::{Pulse, SchemaSource, Terms};
 pub use status::Status;
 
 /// The longest pause between two attempts.
@@ -80,7 +80,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let history =
             History::new(&document).map_err(|error| AgentError::Document(Box::new(error)))?;
         check(&options, &history.catalog(), resume.documents.iter().map(|seen| &seen.catalog))?;
-        let limit = source.total_space().await.or(options.total_space);
+        let terms = source.terms().await.unwrap_or_default();
         let options = Arc::new(options);
         let now = clock.now();
         let at_us = state.time_of(&document, now.as_micros())?;
@@ -92,7 +92,7 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
         let place = place.filter(|_| !goes_back);
         Ok(Self {
             outlet: Outlet::new(broker, Arc::clone(&options)),
-            account: Account::new(Arc::clone(&options), Arc::clone(&clock), limit, place),
+            account: Account::new(Arc::clone(&options), Arc::clone(&clock), terms, place),
             options,
             source,
             clock,

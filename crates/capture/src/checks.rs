@@ -75,6 +75,13 @@ pub(crate) fn check<'c>(
     check_masks(options, catalog)?;
     let mut topics = HashMap::new();
     for table in catalog.tables().filter(|table| options.captures(table)) {
+        if !table.is_logged {
+            let name = format!("{}.{}", table.keyspace, table.name);
+            tracing::warn!(
+                table = name,
+                "nothing is captured: its keyspace has durable_writes = false"
+            );
+        }
         let topic = options.topic(table);
         // Names that differ in dots and underscores only are one to Kafka's metrics, and refused.
         if let Some(other) = topics.insert(topic.replace('.', "_"), Arc::clone(&topic))
@@ -93,6 +100,7 @@ fn check_table(pattern: &TablePattern, catalog: &Catalog) -> Result<(), AgentErr
     let table = || format!("{keyspace}.{}", name.unwrap_or("*"));
     match (found.next(), name) {
         (None, _) => Err(AgentError::UnknownTable { table: table() }),
+        (Some(found), _) if !found.is_logged => Err(AgentError::TableNotLogged { table: table() }),
         (Some(found), Some(_)) if !found.cdc => Err(AgentError::TableWithoutCdc { table: table() }),
         _ => Ok(()),
     }

@@ -20,7 +20,7 @@ use secrecy::ExposeSecret;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::agent::{Pulse, SchemaSource};
+use crate::agent::{Pulse, SchemaSource, Terms};
 use crate::offline::Truncation;
 use crate::options::Outbox;
 use crate::space::parse_size;
@@ -143,6 +143,8 @@ pub struct Settings {
     pub commitlog: Option<String>,
     /// Bytes that `cdc_raw` may hold.
     pub total_space: Option<u64>,
+    /// Whether it deletes what nobody has read, rather than refuse writes, where there is no room left.
+    pub deletes_unread: bool,
     /// How often the log is synced.
     pub sync_period: Option<String>,
 }
@@ -230,6 +232,7 @@ impl Node {
             total_space: first(&["cdc_total_space", "cdc_total_space_in_mb"])
                 .and_then(|size| parse_size(&size))
                 .filter(|size| *size > 0),
+            deletes_unread: first(&["cdc_block_writes"]).is_some_and(|value| value == "false"),
             sync_period: first(&["commitlog_sync_period", "commitlog_sync_period_in_ms"]),
         })
     }
@@ -327,12 +330,13 @@ impl SchemaSource for Node {
         Box::pin(Node::pulse(self)).await.map_err(BackendError::new)
     }
 
-    async fn total_space(&self) -> Option<u64> {
-        Box::pin(self.settings()).await.ok()?.total_space
-    }
-
-    async fn is_cdc_off(&self) -> bool {
-        Box::pin(self.settings()).await.is_ok_and(|settings| !settings.cdc_enabled)
+    async fn terms(&self) -> Option<Terms> {
+        let settings = Box::pin(self.settings()).await.ok()?;
+        Some(Terms {
+            total_space: settings.total_space,
+            is_cdc_off: !settings.cdc_enabled,
+            deletes_unread: settings.deletes_unread,
+        })
     }
 }
 
@@ -343,7 +347,8 @@ mod tests {
     fn settings(cdc_raw: Option<&Path>, commitlog: Option<&Path>) -> Settings {
         let text = |path: &Path| path.display().to_string();
         let (cdc_raw, commitlog) = (cdc_raw.map(text), commitlog.map(text));
-        Settings { cdc_enabled: true, cdc_raw, commitlog, total_space: None, sync_period: None }
+        let (total_space, deletes_unread, sync_period) = (None, false, None);
+        Settings { cdc_enabled: true, cdc_raw, commitlog, total_space, deletes_unread, sync_period }
     }
 
     #[test]

@@ -116,6 +116,11 @@ impl Output {
         }
     }
 
+    /// Whether somebody watches what is printed.
+    pub(crate) fn is_on_terminal(&self) -> bool {
+        std::io::stdout().is_terminal()
+    }
+
     /// Whether progress may be drawn on stderr.
     pub(crate) fn draws_progress(&self) -> bool {
         !self.json && std::io::stderr().is_terminal()

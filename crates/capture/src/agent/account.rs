@@ -7,6 +7,7 @@ use std::time::Duration;
 use helenus_model::{Clock, told};
 use tokio::sync::watch;
 
+use super::Terms;
 use super::status::{Status, unread};
 use crate::metrics;
 use crate::options::Options;
@@ -33,8 +34,7 @@ pub(super) struct Account {
     pub(super) place: Option<Place>,
     pub(super) waiting_for: Option<String>,
     pub(super) node_away: Option<String>,
-    /// The node was started again without change data capture.
-    pub(super) is_cdc_off: bool,
+    terms: Terms,
     /// Why segments that are done with are still there.
     kept: Option<String>,
     shown_at: Option<Duration>,
@@ -46,23 +46,44 @@ impl Account {
     pub(super) fn new(
         options: Arc<Options>,
         clock: Arc<dyn Clock>,
-        limit: Option<u64>,
+        terms: Terms,
         place: Option<Place>,
     ) -> Self {
-        Self {
+        let mut account = Self {
+            space: Watch::new(options.total_space),
             options,
             clock,
-            space: Watch::new(limit),
             published: 0,
             place,
             waiting_for: None,
             node_away: None,
-            is_cdc_off: false,
+            terms: Terms::default(),
             kept: None,
             shown_at: None,
             warned_at: None,
             shown: watch::Sender::default(),
+        };
+        account.goes_by(terms);
+        account
+    }
+
+    /// How the node keeps its log: it may be started again with other settings.
+    pub(super) fn goes_by(&mut self, terms: Terms) {
+        if let Some(bytes) = terms.total_space {
+            self.space.limit(bytes);
         }
+        if terms.is_cdc_off {
+            tracing::error!(
+                "change data capture is off at the node: nothing is logged for readers"
+            );
+        }
+        if terms.deletes_unread {
+            tracing::warn!(
+                "cdc_block_writes is false at the node: while cdc_raw is full it deletes segments that nobody \
+                 has read, and their changes are lost to readers"
+            );
+        }
+        self.terms = terms;
     }
 
     /// Something keeps changes from being published; logged once.
@@ -128,7 +149,11 @@ impl Account {
             && is_due(self.warned_at, WARN_EVERY, elapsed)
         {
             self.warned_at = Some(elapsed);
-            tracing::warn!(seconds_left = left, "cdc_raw fills up; the node will refuse writes");
+            let then = match self.terms.deletes_unread {
+                true => "delete what nobody has read",
+                false => "refuse writes",
+            };
+            tracing::warn!(seconds_left = left, "cdc_raw fills up; the node will {then}");
         }
         let status = Status {
             node: self.options.node.to_string(),
@@ -142,8 +167,9 @@ impl Account {
             used_bytes,
             limit_bytes,
             seconds_left,
+            deletes_unread: self.terms.deletes_unread,
             waiting_for: self.waiting_for.clone().or(unlisted).or_else(|| {
-                self.is_cdc_off.then(|| "change data capture is off at the node".to_owned())
+                self.terms.is_cdc_off.then(|| "change data capture is off at the node".to_owned())
             }),
             node_away: self.node_away.clone(),
         };
@@ -174,7 +200,7 @@ mod tests {
         let (state, _) = State::open(&dir.path().join("state"), "n1").unwrap();
         let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
         let options = Arc::new(Options::new(dir.path().join("none"), dir.path().join("state")));
-        let mut account = Account::new(options, clock, None, None);
+        let mut account = Account::new(options, clock, Terms::default(), None);
         account.show(&state, true);
         let told = account.shown.borrow().as_ref().unwrap().waiting_for.clone().unwrap();
         assert!(told.contains("none cannot be read"), "{told}");
@@ -186,7 +212,8 @@ mod tests {
         let (state, _) = State::open(&dir.path().join("state"), "n1").unwrap();
         let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
         let options = Arc::new(Options::new(dir.path(), dir.path().join("state")));
-        let mut account = Account::new(options, Arc::clone(&clock) as Arc<dyn Clock>, None, None);
+        let shared = Arc::clone(&clock) as Arc<dyn Clock>;
+        let mut account = Account::new(options, shared, Terms::default(), None);
         let mut told = account.shown.subscribe();
         let (acknowledge, answer) = oneshot::channel();
         let watching = async {

@@ -92,18 +92,10 @@ impl<B: Broker, S: SchemaSource> Agent<B, S> {
 
     /// A node that was away may have been started with other settings.
     async fn ask_settings(&mut self) {
-        let asked = async { (self.source.total_space().await, self.source.is_cdc_off().await) };
-        let asked = tokio::time::timeout(CHECK_PATIENCE, asked).await;
-        let Ok((limit, is_cdc_off)) = asked else { return };
-        if let Some(limit) = limit {
-            self.account.space.limit(limit);
+        let asked = tokio::time::timeout(CHECK_PATIENCE, self.source.terms()).await;
+        if let Ok(Some(terms)) = asked {
+            self.account.goes_by(terms);
         }
-        if is_cdc_off {
-            tracing::error!(
-                "change data capture is off at the node: nothing is logged for readers"
-            );
-        }
-        self.account.is_cdc_off = is_cdc_off;
     }
 
     /// Fetches the schema again.

@@ -49,6 +49,14 @@ pub enum AgentError {
         /// As `keyspace.table`.
         table: String,
     },
+    /// A table that is to be captured is in a keyspace that is not logged at all.
+    #[error(
+        "{table} is to be captured, and its keyspace has durable_writes = false: nothing is logged"
+    )]
+    TableNotLogged {
+        /// As `keyspace.table`.
+        table: String,
+    },
     /// Two tables whose topics Kafka does not tell apart.
     #[error(
         "the topics {one} and {other} differ in dots and underscores only, which Kafka refuses"
@@ -89,6 +97,7 @@ impl Failure for AgentError {
             | Self::UnknownMaskedTable { .. }
             | Self::UnknownTable { .. }
             | Self::TableWithoutCdc { .. }
+            | Self::TableNotLogged { .. }
             | Self::TopicsCollide { .. }
             | Self::FolderKept { .. } => Kind::Invalid,
             Self::FolderInUse { .. } => Kind::Unavailable,
@@ -105,6 +114,7 @@ impl Failure for AgentError {
             Self::UnknownColumn { .. } => "unknown_column",
             Self::UnknownTable { .. } | Self::UnknownMaskedTable { .. } => "unknown_table",
             Self::TableWithoutCdc { .. } => "table_without_cdc",
+            Self::TableNotLogged { .. } => "table_not_logged",
             Self::TopicsCollide { .. } => "topics_collide",
             Self::FolderInUse { .. } => "folder_in_use",
             Self::FolderKept { .. } => "folder_read_only",
@@ -129,6 +139,9 @@ impl Failure for AgentError {
             ),
             Self::TableWithoutCdc { table } => {
                 Some(format!("run ALTER TABLE {table} WITH cdc = true").into())
+            }
+            Self::TableNotLogged { .. } => {
+                Some("run ALTER KEYSPACE … WITH durable_writes = true".into())
             }
             Self::TopicsCollide { .. } => {
                 Some("leave one of the tables out of capture.tables".into())

@@ -16,6 +16,18 @@ pub struct Pulse {
     pub truncations: Vec<(TableId, Truncation)>,
 }
 
+/// On which terms a node keeps its log for readers; the default is what is taken for granted where nobody
+/// tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Bytes that `cdc_raw` may hold.
+    pub total_space: Option<u64>,
+    /// Nothing is logged for readers (`cdc_enabled: false`).
+    pub is_cdc_off: bool,
+    /// Where the folder is full, what nobody has read is deleted (`cdc_block_writes: false`).
+    pub deletes_unread: bool,
+}
+
 /// Where the schema comes from.
 pub trait SchemaSource: Send + Sync {
     /// The schema now, as a document.
@@ -26,12 +38,9 @@ pub trait SchemaSource: Send + Sync {
         std::future::ready(Ok(Pulse::default()))
     }
 
-    /// Bytes that `cdc_raw` may hold, if the source knows.
-    fn total_space(&self) -> impl Future<Output = Option<u64>> + Send;
-
-    /// Whether the source says that nothing is logged for readers.
-    fn is_cdc_off(&self) -> impl Future<Output = bool> + Send {
-        std::future::ready(false)
+    /// How the log is kept for readers, if the source knows.
+    fn terms(&self) -> impl Future<Output = Option<Terms>> + Send {
+        std::future::ready(None)
     }
 }
 
@@ -39,9 +48,5 @@ pub trait SchemaSource: Send + Sync {
 impl SchemaSource for String {
     async fn fetch(&self) -> Result<String, BackendError> {
         Ok(self.clone())
-    }
-
-    async fn total_space(&self) -> Option<u64> {
-        None
     }
 }

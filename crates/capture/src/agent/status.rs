@@ -33,6 +33,9 @@ pub struct Status {
     pub limit_bytes: Option<u64>,
     /// Until the node would refuse writes, at the pace of the last minute.
     pub seconds_left: Option<u64>,
+    /// It would not refuse writes then, but delete what nobody has read (`cdc_block_writes: false`).
+    #[serde(default)]
+    pub deletes_unread: bool,
     /// Why nothing is published at the moment.
     pub waiting_for: Option<String>,
     /// Why segments that are published are kept: without the node nobody knows whether something in

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helenus_broker::contract::{Broker, Offset, Position};
 use helenus_broker::embedded::{self, EmbeddedBroker};
-use helenus_capture::agent::{Agent, SchemaSource, Status};
+use helenus_capture::agent::{Agent, SchemaSource, Status, Terms};
 use helenus_capture::cql::change::json::{Policy, Treatment};
 use helenus_capture::options::Options;
 use helenus_commitlog::Segment;
@@ -257,8 +257,8 @@ impl SchemaSource for Late {
         Ok(if asked >= self.1 { SCHEMA.to_owned() } else { without("rows") })
     }
 
-    async fn total_space(&self) -> Option<u64> {
-        Some(1 << 30)
+    async fn terms(&self) -> Option<Terms> {
+        Some(Terms { total_space: Some(1 << 30), ..Terms::default() })
     }
 }
 

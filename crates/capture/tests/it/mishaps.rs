@@ -10,7 +10,7 @@ use helenus_broker::contract::{
     Bounds, Broker, Error, NewRecord, Offset, Position, Record, Refusal, Topic,
 };
 use helenus_broker::embedded::EmbeddedBroker;
-use helenus_capture::agent::{Agent, AgentError};
+use helenus_capture::agent::{Agent, AgentError, Terms};
 use helenus_capture::commitlog::{Header, SegmentId};
 use helenus_capture::cql::change::json::{Policy, Treatment};
 use helenus_capture::options::Options;
@@ -321,11 +321,13 @@ async fn a_node_that_was_away_is_asked_for_its_settings_again() {
     agent.catch_up().await.unwrap();
     assert!(told.borrow().as_ref().unwrap().node_away.is_some());
     node.silent.store(0, Ordering::SeqCst);
-    *node.settings.lock().unwrap() = (Some(1 << 30), true);
+    *node.terms.lock().unwrap() =
+        Terms { total_space: Some(1 << 30), is_cdc_off: true, deletes_unread: true };
     clock.advance(Duration::from_secs(2));
     agent.catch_up().await.unwrap();
     let told = told.borrow().clone().unwrap();
     assert_eq!((told.node_away, told.limit_bytes), (None, Some(1 << 30)));
+    assert!(told.deletes_unread);
     assert_eq!(told.waiting_for.unwrap(), "change data capture is off at the node");
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use helenus_broker::contract::{Broker, Offset, Position};
 use helenus_broker::embedded::EmbeddedBroker;
-use helenus_capture::agent::{Agent, AgentError, Pulse, SchemaSource};
+use helenus_capture::agent::{Agent, AgentError, Pulse, SchemaSource, Terms};
 use helenus_capture::commitlog::{Header, SegmentId};
 use helenus_capture::cql::change::json::{Policy, Treatment};
 use helenus_capture::cql::schema::Catalog;
@@ -25,8 +25,8 @@ pub(crate) struct Node {
     told: Arc<Mutex<(String, Pulse)>>,
     /// Not 0 while it does not answer.
     pub(crate) silent: Arc<AtomicUsize>,
-    /// What it says of its settings: how much the folder may hold, and whether capture is off.
-    pub(crate) settings: Arc<Mutex<(Option<u64>, bool)>>,
+    /// How it keeps its log.
+    pub(crate) terms: Arc<Mutex<Terms>>,
 }
 
 impl Node {
@@ -72,12 +72,8 @@ impl SchemaSource for Node {
         Ok(self.told.lock().unwrap().1.clone())
     }
 
-    async fn total_space(&self) -> Option<u64> {
-        self.settings.lock().unwrap().0
-    }
-
-    async fn is_cdc_off(&self) -> bool {
-        self.settings.lock().unwrap().1
+    async fn terms(&self) -> Option<Terms> {
+        Some(*self.terms.lock().unwrap())
     }
 }
 
@@ -366,8 +362,15 @@ async fn refused(folders: &Folders, broker: &EmbeddedBroker, options: Options) -
         other["id"] = json!("00000000-0000-0000-0000-000000000003");
         other["table_name"] = json!("plain");
         other["cdc"] = Value::Null;
+        tables.push(other.clone());
+        other["id"] = json!("00000000-0000-0000-0000-000000000004");
+        other["keyspace_name"] = json!("fx_u");
+        other["cdc"] = json!(true);
         tables.push(other);
-        for (keyspace, table) in [("fx_a", "b"), ("fx", "a_b"), ("fx", "plain")] {
+        let unlogged = json!({"keyspace_name": "fx_u", "durable_writes": false});
+        document["keyspaces"].as_array_mut().unwrap().push(unlogged);
+        let all = [("fx_a", "b"), ("fx", "a_b"), ("fx", "plain"), ("fx_u", "plain")];
+        for (keyspace, table) in all {
             document["columns"].as_array_mut().unwrap().push(json!({
                 "keyspace_name": keyspace, "table_name": table, "column_name": "p",
                 "kind": "partition_key", "position": 0, "type": "int",
@@ -392,6 +395,8 @@ async fn options_that_would_lose_changes_are_refused() {
     for (tables, code, word) in [
         (&["fx.row"][..], "unknown_table", "fx.row"),
         (&["fx.plain"], "table_without_cdc", "fx.plain"),
+        (&["fx_u.plain"], "table_not_logged", "durable_writes = false"),
+        (&["fx_u.*"], "table_not_logged", "fx_u.*"),
         (&["fx.*", "fx_a.b"], "topics_collide", "cassandra.fx_a.b"),
         (&["xf.*"], "unknown_table", "xf.*"),
     ] {

@@ -79,7 +79,7 @@ async fn agent(
     };
     metrics::describe();
     let node = node(capture, &config)?;
-    let mut options = options(&config, &endpoint(capture, &config)?)?;
+    let mut options = options(&config, &endpoint(capture.node.as_ref(), &config)?)?;
     Box::pin(node.check(&options.cdc_raw)).await?;
     for (keyspace, table) in &config.capture.hints {
         options.hints.push(Box::pin(node.outbox(keyspace, table)).await?);
@@ -149,12 +149,13 @@ pub(super) fn options(config: &Config, endpoint: &Endpoint) -> Result<Options, F
 }
 
 fn node(capture: &Capture, config: &Config) -> Result<Node, Failed> {
-    Ok(Node::new(endpoint(capture, config)?, Arc::clone(&Ports::system().clock)))
+    let endpoint = endpoint(capture.node.as_ref(), config)?;
+    Ok(Node::new(endpoint, Arc::clone(&Ports::system().clock)))
 }
 
 /// The node that is named, or configured for capture, or as the store.
-fn endpoint(capture: &Capture, config: &Config) -> Result<Endpoint, Failed> {
-    let (url, username, password) = match (&capture.node, &config.capture.url) {
+pub(super) fn endpoint(named: Option<&StoreUrl>, config: &Config) -> Result<Endpoint, Failed> {
+    let (url, username, password) = match (named, &config.capture.url) {
         // The configured password is for the configured node, and goes nowhere else.
         (Some(url), _) => (url, &None, &None),
         (None, Some(url)) => (url, &config.capture.username, &config.capture.password),

@@ -236,20 +236,21 @@ async fn file(check: &'static str, path: &Path) -> Finding {
 
 /// Whether the node keeps its log for readers, where the configuration says it does.
 async fn captured(config: &Config) -> Option<Finding> {
-    let url = config.capture.url.as_ref()?;
-    let StoreUrl::Cassandra(endpoint) = url else {
-        return Some(Finding::failed("captured node", &super::capture::NoNode));
-    };
-    let login = (&config.capture.username, &config.capture.password);
-    let endpoint = match with_login("captured node", endpoint, login) {
+    let check = "captured node";
+    // Without a folder there is no agent, and who only reads segments may have no node.
+    let is_cluster = matches!(config.store.url, StoreUrl::Cassandra(_));
+    if config.capture.url.is_none() && (config.capture.cdc_raw.is_none() || !is_cluster) {
+        return None;
+    }
+    let endpoint = match super::capture::endpoint(None, config) {
         Ok(endpoint) => endpoint,
-        Err(finding) => return Some(finding),
+        Err(error) => return Some(Finding::failed(check, error.error())),
     };
     let node = Node::new(endpoint.clone(), std::sync::Arc::clone(&Ports::system().clock));
     let folder = config.capture.cdc_raw.as_deref().unwrap_or(Path::new("cdc_raw"));
     for (keyspace, table) in &config.capture.hints {
         if let Err(error) = Box::pin(node.outbox(keyspace, table)).await {
-            return Some(Finding::failed("captured node", &error));
+            return Some(Finding::failed(check, &error));
         }
     }
     Some(match Box::pin(node.check(folder)).await {
@@ -258,11 +259,25 @@ async fn captured(config: &Config) -> Option<Finding> {
                 return Some(finding);
             }
             let period = settings.sync_period.as_deref().unwrap_or("an unknown period");
-            let detail =
-                format!("{url}: change data capture is on, the log is synced every {period}");
-            Finding::ok("captured node", detail)
+            let detail = format!(
+                "cassandra:{endpoint}: change data capture is on, the log is synced every {period}"
+            );
+            if settings.deletes_unread {
+                return Some(Finding {
+                    check,
+                    status: Status::Warning,
+                    detail: format!(
+                        "{detail}; while cdc_raw is full, what nobody has read is deleted"
+                    ),
+                    remedy: Some(
+                        "set cdc_block_writes: true in cassandra.yaml, or lose changes then"
+                            .to_owned(),
+                    ),
+                });
+            }
+            Finding::ok(check, detail)
         }
-        Err(error) => Finding::failed("captured node", &error),
+        Err(error) => Finding::failed(check, &error),
     })
 }
 

@@ -1,6 +1,7 @@
 //! `helenus segments`: what is in a node's commit log, without the node.
 
 mod cat;
+mod progress;
 mod raw;
 mod rows;
 mod stat;
@@ -22,6 +23,8 @@ use crate::args::{SegmentFiles, Segments, SegmentsCommand, TableName};
 use crate::config::Config;
 use crate::exit::{Failed, Outcome};
 use crate::output::Output;
+
+use progress::Progress;
 
 pub(crate) fn run(segments: &Segments, config: Config, output: &Output) -> Result<Outcome, Failed> {
     let (SegmentsCommand::Stat { files }
@@ -84,6 +87,7 @@ fn each_node(
 /// next goes on, unless it is the only one.
 struct Reading<'o> {
     output: &'o Output,
+    progress: Progress,
     alone: bool,
     damaged: bool,
     refused: Vec<Refused>,
@@ -92,10 +96,13 @@ struct Reading<'o> {
 }
 
 impl<'o> Reading<'o> {
-    fn new(groups: &[Vec<PathBuf>], output: &'o Output) -> Self {
-        let alone = groups.iter().map(Vec::len).sum::<usize>() == 1;
+    /// Of what prints at the end; what prints `along` the way shows in what it prints how far it is.
+    fn new(groups: &[Vec<PathBuf>], along: bool, output: &'o Output) -> Self {
+        let segments = groups.iter().map(Vec::len).sum();
+        let drawn = output.draws_progress() && !(along && output.is_on_terminal());
         let (refused, passed_over) = (Vec::new(), HashSet::new());
-        Reading { output, alone, damaged: false, refused, passed_over }
+        let progress = Progress::new(segments, drawn);
+        Reading { output, progress, alone: segments == 1, damaged: false, refused, passed_over }
     }
 
     /// Scans a segment; damage is complained about and told to `each`.
@@ -118,11 +125,12 @@ impl<'o> Reading<'o> {
             }
             let refused = each(found).err();
             for complaint in complaint.into_iter().chain(refused) {
-                complaint.tell(path, self.output);
+                self.progress.aside(|| complaint.tell(path, self.output));
                 complaints.push(complaint);
             }
         });
         self.damaged |= !complaints.is_empty();
+        self.progress.step();
         match scanned {
             Ok(scanned) => Ok(Some(scanned)),
             Err(error) if self.alone => Err(error.into()),
@@ -130,26 +138,35 @@ impl<'o> Reading<'o> {
                 self.damaged = true;
                 self.refused.push(Refused::new(path, &error));
                 let failed = Failed::from(error);
-                self.output.complain(&failed.to_text(), &json!({ "error": failed.to_json() }));
+                let details = json!({ "error": failed.to_json() });
+                self.progress.aside(|| self.output.complain(&failed.to_text(), &details));
                 Ok(None)
             }
         }
     }
 
-    /// Nothing of the table was found: it is not known, or may be under an id that the schema does not
-    /// have.
-    fn nothing_of(&self, wanted: &TableName, history: &History) -> Result<(), UnknownTable> {
-        if history.table(&wanted.keyspace, &wanted.name).is_none() {
+    /// Tells what may be missing of the table: it is not known, or some of it may be under ids that the
+    /// schema does not have.
+    fn tell_missing(
+        &self,
+        wanted: &TableName,
+        found: bool,
+        history: &History,
+    ) -> Result<(), UnknownTable> {
+        if !found && history.table(&wanted.keyspace, &wanted.name).is_none() {
             return Err(UnknownTable { table: wanted.to_string() });
         }
         let catalog = history.catalog();
         let is_unknown = |id: &&TableId| !id.is_internal() && catalog.table(**id).is_none();
         let unknown = self.passed_over.iter().filter(is_unknown).count();
         if unknown > 0 {
+            let here = match found {
+                true => "there are".to_owned(),
+                false => format!("nothing of {wanted} is here, but"),
+            };
             let text = format!(
-                "warning: nothing of {wanted} is here, but records of {unknown} tables that the schema does not \
-                 have; if it is another cluster's or older than the table, write it anew with \
-                 `helenus capture schema`"
+                "warning: {here} records of {unknown} tables that the schema does not have; if it is another \
+                 cluster's or older than {wanted}, write it anew with `helenus capture schema`"
             );
             self.output.complain(&text, &json!({ "warning": { "unknown_tables": unknown } }));
         }

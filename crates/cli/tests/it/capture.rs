@@ -15,7 +15,7 @@ use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Registry, Spec};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{helenus, run};
 
@@ -163,10 +163,12 @@ async fn capture_kills_of_agent_and_node_lose_nothing() {
     let doubled = found.len() - by_key.len();
 
     tells_of_the_table(&session, &broker, &topic, written).await;
-    shows_its_status(dir.path());
+    shows_its_status(dir.path(), true);
     agent.kill().unwrap();
     agent.wait().unwrap();
+    shows_its_status(dir.path(), false);
     decodes_the_folder(dir.path());
+    captures_into_a_file(&session, &node, written + 2).await;
     println!(
         "proof: seed {seed}: {kills} kills (SIGKILL) of the agent and one of the node during {written} \
          writes: 0 missing in Kafka, {doubled} repeated, each under its own event id"
@@ -205,12 +207,43 @@ async fn tells_of_the_table(session: &Session, broker: &Broker, topic: &str, nex
     assert_ne!(announced["table_id"], announced["previous_table_id"]);
 }
 
-fn shows_its_status(folder: &Path) {
+fn shows_its_status(folder: &Path, is_running: bool) {
     let (code, out, err) = run(folder, &["capture", "status", "--json"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let status: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&status["node"], &status["quarantined"]), (&Value::from("n1"), &Value::from(0)));
     assert!(status["limit_bytes"].as_u64() == Some(512 << 20), "{status}");
+    assert_eq!(
+        (&status["running"], &status["deletes_unread"]),
+        (&json!(is_running), &json!(false))
+    );
+    assert!(status["segments_with_changes"].is_u64(), "{status}");
+}
+
+/// The command with its topics in the store's file.
+async fn captures_into_a_file(session: &Session, node: &Instance, id: i32) {
+    let dir = tempfile::tempdir().unwrap();
+    let configuration = format!(
+        "[broker]\nurl = \"embedded:\"\n[capture]\nurl = \"cassandra://{}\"\ncdc_raw = {:?}\n",
+        node.endpoint(),
+        node.dir().join("cdc_raw")
+    );
+    std::fs::write(dir.path().join("helenus.toml"), configuration).unwrap();
+    insert(session, id..id + 1).await;
+    let mut agent = start(dir.path());
+    let topic = format!("cassandra.{TOPIC}");
+    let is_there = |out: &str| {
+        let lines = out.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.into_iter().any(|record| record["payload"]["primary_key"]["id"] == id)
+    };
+    let mut tries = 0;
+    while !is_there(&run(dir.path(), &["topics", "read", &topic, "--json"]).1) {
+        assert!(tries < 600, "what was written has not come within two minutes");
+        tries += 1;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    agent.kill().unwrap();
+    agent.wait().unwrap();
 }
 
 fn decodes_the_folder(folder: &Path) {
@@ -306,11 +339,12 @@ async fn a_node_without_change_data_capture_is_refused() {
 fn what_is_not_configured_is_named() {
     let dir = tempfile::tempdir().unwrap();
     for (arguments, kind, words) in [
-        (["--json", "capture", "run"], "not_configured", "capture.url"),
-        (["--json", "capture", "schema"], "not_configured", "capture.url"),
-        (["--json", "capture", "status"], "no_status", "helenus-capture/status.json"),
+        (&["run"][..], "not_configured", "capture.url"),
+        (&["run", "--listen", "0.0.0.0:0"], "unprotected", "auth.tokens"),
+        (&["schema"], "not_configured", "capture.url"),
+        (&["status"], "no_status", "helenus-capture/status.json"),
     ] {
-        let (code, _, err) = run(dir.path(), &arguments);
+        let (code, _, err) = run(dir.path(), &[&["--json", "capture"], arguments].concat());
         assert_eq!(code, Some(1));
         let error: Value = serde_json::from_str(&err).unwrap();
         assert_eq!(error["error"]["kind"], kind, "{err}");

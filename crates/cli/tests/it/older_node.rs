@@ -1,17 +1,19 @@
 //! `helenus capture` beside a node of the release before: the same log, the same care.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use helenus::{Broker, Random, SystemRandom};
 use helenus_testkit::serial;
 use helenus_testkit::services::{Instance, Registry, Service, Spec};
 use scylla::client::session::Session;
+use serde_json::Value;
 
 use super::capture::{configure, connect, ids, until};
-use super::helenus;
 use super::outage::{insert, segments};
 use super::serve::Service as Answering;
+use super::{helenus, run};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_of_4_1_is_captured_through_its_death_and_given_its_segments_back() {
@@ -19,7 +21,7 @@ async fn a_node_of_4_1_is_captured_through_its_death_and_given_its_segments_back
     let spec =
         Spec::of(Service::Cassandra41).name("older").heap("512M").commitlog_periodic("100ms");
     let spec = spec.set("commitlog_compression", "[{class_name: LZ4Compressor}]");
-    let mut node = Instance::start(spec).unwrap();
+    let mut node = Instance::start(spec.set("cdc_block_writes", "false")).unwrap();
     let session = connect(&node).await;
     for statement in [
         "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -52,6 +54,8 @@ async fn a_node_of_4_1_is_captured_through_its_death_and_given_its_segments_back
     let ready = agent.until_ready_is(200, |told| told.contains("\"unread_bytes\":0"));
     // The node says in its settings how much may lie there.
     assert_eq!(ready["status"]["limit_bytes"].as_u64(), Some(4 << 30), "{ready}");
+    assert_eq!(ready["status"]["deletes_unread"], true, "{ready}");
+    doctor_warns_of_what_the_node_would_delete(dir.path(), &node);
     let cdc_raw = node.dir().join("cdc_raw");
     while segments(&cdc_raw).len() > 1 {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -82,4 +86,21 @@ async fn tells_of_a_table_that_is_captured_late(session: &Session, broker: &Brok
     session.query_unpaged("INSERT INTO shop.late (id) VALUES (1)", ()).await.unwrap();
     let topic = format!("{prefix}.shop.late");
     until(broker, &topic, |found| ids(found).contains(&1)).await;
+}
+
+/// The node is found also where it is the store's.
+fn doctor_warns_of_what_the_node_would_delete(folder: &Path, node: &Instance) {
+    let configuration = std::fs::read_to_string(folder.join("helenus.toml")).unwrap();
+    let url = format!("url = \"cassandra://{}\"\n", node.endpoint());
+    let by_store = format!("[store]\n{url}{}", configuration.replace(&url, ""));
+    for configuration in [&by_store, &configuration] {
+        std::fs::write(folder.join("helenus.toml"), configuration).unwrap();
+        let (_, out, err) = run(folder, &["doctor", "--json"]);
+        let found: Value = serde_json::from_str(&out).unwrap();
+        let mut checks = found["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["check"] == "captured node");
+        let check = check.unwrap_or_else(|| panic!("the node is looked at: {out}{err}"));
+        assert_eq!(check["status"], "warning", "{check}");
+        assert!(check["remedy"].as_str().unwrap().contains("cdc_block_writes: true"), "{check}");
+    }
 }

@@ -2,7 +2,7 @@
 //! `dropped_columns`, `types` and, where there are any, `views`, holding rows as
 //! `SELECT JSON * FROM system_schema.…` prints them: as objects, or as the texts that a driver returns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -45,6 +45,8 @@ pub enum DocumentError {
 
 #[derive(Deserialize)]
 struct Document {
+    #[serde(default)]
+    keyspaces: Vec<KeyspaceRow>,
     tables: Vec<TableRow>,
     columns: Vec<ColumnRow>,
     #[serde(default)]
@@ -53,6 +55,12 @@ struct Document {
     types: Vec<TypeRow>,
     #[serde(default)]
     views: Vec<ViewRow>,
+}
+
+#[derive(Deserialize)]
+struct KeyspaceRow {
+    keyspace_name: String,
+    durable_writes: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -159,6 +167,9 @@ impl Catalog {
             let table = (row.keyspace_name.clone(), row.table_name.clone());
             dropped.entry(table).or_default().push(row);
         }
+        let unlogged =
+            document.keyspaces.into_iter().filter(|row| row.durable_writes == Some(false));
+        let unlogged: HashSet<String> = unlogged.map(|row| row.keyspace_name).collect();
         let views = document.views.iter().map(|view| (view.as_table(), view.is_strict(&columns)));
         let views: Vec<_> = views.collect();
         let mut tables = Vec::new();
@@ -168,6 +179,7 @@ impl Catalog {
             let dropped = dropped.remove(&name).unwrap_or_default();
             let mut table = table(&row, columns, dropped, &types)?;
             table.strict_liveness = is_strict;
+            table.is_logged = !unlogged.contains(&*table.keyspace);
             // A table may be there without its columns: one that was dropped between the reads of
             // the two, or of a node that starts, which deletes and rewrites the rows of its own
             // tables in several mutations.

@@ -76,6 +76,7 @@ mod tests {
             used_bytes: 0,
             limit_bytes: None,
             seconds_left: None,
+            deletes_unread: false,
             waiting_for: waiting_for.map(str::to_owned),
             node_away: None,
         };

@@ -25,7 +25,7 @@ pub(super) fn run(
     table: Option<&TableName>,
     output: &Output,
 ) -> Result<Outcome, Failed> {
-    let mut reading = Reading::new(groups, output);
+    let mut reading = Reading::new(groups, true, output);
     let wanted = match table {
         Some(table) => Wanted::Table(&table.keyspace, &table.name),
         None => Wanted::Everything,
@@ -50,8 +50,8 @@ pub(super) fn run(
     })?;
     let found = printer.found;
     drop(printer);
-    if let Some(table) = table.filter(|_| !found) {
-        reading.nothing_of(table, &newest)?;
+    if let Some(table) = table {
+        reading.tell_missing(table, found, &newest)?;
     }
     Ok(reading.outcome())
 }

@@ -26,7 +26,7 @@ pub(super) fn run(
     table: Option<&TableName>,
     output: &Output,
 ) -> Result<Outcome, Failed> {
-    let mut reading = Reading::new(groups, output);
+    let mut reading = Reading::new(groups, true, output);
     let mut lines = output.lines();
     let mut found_any = false;
     let newest = each_node(groups, &beginning, |group, history| {
@@ -46,8 +46,8 @@ pub(super) fn run(
         Ok(())
     })?;
     drop(lines);
-    if let Some(table) = table.filter(|_| !found_any) {
-        reading.nothing_of(table, &newest)?;
+    if let Some(table) = table {
+        reading.tell_missing(table, found_any, &newest)?;
     }
     Ok(reading.outcome())
 }

@@ -23,7 +23,7 @@ pub(super) fn run(
     at: Option<Timestamp>,
     output: &Output,
 ) -> Result<Outcome, Failed> {
-    let mut reading = Reading::new(groups, output);
+    let mut reading = Reading::new(groups, false, output);
     // By id: a table that was dropped and created again is another one.
     let mut states = HashMap::<TableId, TableState>::new();
     let history = each_node(groups, &beginning, |group, history| {
@@ -50,9 +50,7 @@ pub(super) fn run(
     let table = history.table(&wanted.keyspace, &wanted.name);
     let table = table.ok_or_else(|| UnknownTable { table: wanted.to_string() })?;
     let now = at.unwrap_or_else(|| Ports::system().clock.now());
-    if !states.contains_key(&table.id) {
-        reading.nothing_of(wanted, &history)?;
-    }
+    reading.tell_missing(wanted, states.contains_key(&table.id), &history)?;
     let state = states.remove(&table.id).unwrap_or_default();
     let mut lines = output.lines();
     let mut sound = true;

@@ -59,7 +59,7 @@ pub(super) fn run(
     let beginning = schema.map_or_else(|| Ok(History::empty()), History::open)?;
     let wanted = if schema.is_some() { Wanted::Everything } else { Wanted::Nothing };
     // What cannot be read is reported even if there is nothing else.
-    let mut reading = Reading { alone: false, ..Reading::new(groups, output) };
+    let mut reading = Reading { alone: false, ..Reading::new(groups, false, output) };
     let mut report = Report::default();
     each_node(groups, &beginning, |group, history| {
         for path in group {

@@ -186,6 +186,21 @@ fn raw_records_of_a_table_need_a_schema_that_has_it() {
 }
 
 #[test]
+fn records_under_ids_that_the_schema_does_not_have_are_told_of_beside_rows() {
+    let log = Log::new();
+    // As if taken before the other table was dropped and created again.
+    let schema = log.schema(|document| {
+        retain(document, "tables", |row| row["table_name"] != "hits");
+    });
+    for arguments in [["rows", "--table", "fx.rows"], ["cat", "--table", "fx.rows"]] {
+        let (code, out, err) = log.run(&[&arguments[..], &["--schema", &schema]].concat());
+        assert!(code == Some(0) && !out.is_empty(), "{err}");
+        let told: Value = serde_json::from_str(&err).unwrap();
+        assert_eq!(told["warning"]["unknown_tables"], 1);
+    }
+}
+
+#[test]
 fn raw_records_are_found_by_each_of_their_updates() {
     let log = Log::new();
     let schema = fixture("schema.json");
