@@ -28,6 +28,7 @@ use crate::contract::{
 use crate::{contract, partition};
 
 use clients::Clients;
+use publish::BATCH_BYTES;
 use read::{Reader, partition_number};
 use topics::{Admin, Known};
 
@@ -154,9 +155,10 @@ impl KafkaBroker {
         Err(contract::Error::UnknownPartition { topic, partition, partitions })
     }
 
-    /// The partition of each record, or why one of them is refused.
-    async fn place(&self, records: &[NewRecord]) -> Result<Vec<i32>, contract::Error> {
-        let mut placed = Vec::with_capacity(records.len());
+    /// Where records go, or why one of them is refused.
+    async fn place(&self, records: &[NewRecord]) -> Result<Placed, contract::Error> {
+        let mut partitions = Vec::with_capacity(records.len());
+        let mut batch_bytes = BATCH_BYTES;
         let mut last: Option<(&str, Known)> = None;
         for record in records {
             // Mostly one topic follows itself.
@@ -166,11 +168,12 @@ impl KafkaBroker {
             };
             last = Some((&record.topic, known));
             check_size(record, known)?;
+            batch_bytes = batch_bytes.min(known.record_bytes_max);
             let key = record.key.as_ref();
             let partition = key.map_or(0, |key| partition::of_key(key, known.partitions));
-            placed.push(partition_number(partition));
+            partitions.push(partition_number(partition));
         }
-        Ok(placed)
+        Ok(Placed { partitions, batch_bytes })
     }
 
     async fn create(
@@ -205,6 +208,14 @@ impl KafkaBroker {
         }
         Ok(())
     }
+}
+
+/// Where records go.
+struct Placed {
+    /// The partition of each.
+    partitions: Vec<i32>,
+    /// The largest batch that each of their topics takes: `max.message.bytes` is one of batches.
+    batch_bytes: usize,
 }
 
 fn check_size(record: &NewRecord, known: Known) -> Result<(), contract::Error> {
@@ -276,8 +287,8 @@ impl Broker for KafkaBroker {
     }
 
     async fn publish(&self, records: &[NewRecord]) -> Result<Vec<Position>, contract::Error> {
-        let partitions = self.place(records).await?;
-        self.shared.producers.publish(self.clients(), records, &partitions).await
+        let placed = self.place(records).await?;
+        self.shared.producers.publish(self.clients(), records, &placed).await
     }
 
     async fn publisher(&self, name: &str) -> Result<KafkaPublisher, contract::Error> {

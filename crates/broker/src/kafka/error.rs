@@ -111,6 +111,10 @@ impl Failure for Error {
                 "check broker.username, broker.password and sasl.mechanism in broker.settings"
             }
             Error::Denied { .. } => "give this client the right in the cluster's access control",
+            Error::Refused { source, .. } if is_too_large(source) => {
+                "let this client describe the topic, or set batch.size in broker.settings to the topic's \
+                 max.message.bytes"
+            }
             Error::Refused { .. } => return None,
             Error::Unconfirmed { .. } => "publish again: consumers know a record by its id",
         };
@@ -150,6 +154,12 @@ pub(super) fn is_refusal(code: RDKafkaErrorCode) -> bool {
                 | Code::InvalidTopic
                 | Code::PurgeQueue
         )
+}
+
+/// Whether a batch was larger than its topic takes; a topic's limit is heeded where it is told.
+fn is_too_large(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode as Code;
+    matches!(code_of(error), Some(Code::MessageSizeTooLarge | Code::MessageBatchTooLarge))
 }
 
 pub(super) fn is_denial(code: RDKafkaErrorCode) -> bool {

@@ -13,24 +13,27 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
 use rdkafka::util::IntoOpaque;
 use tokio::time::Instant;
 
+use super::Placed;
 use super::clients::{Clients, Context};
 use super::deliveries::{Deliveries, Outcome, Place, Receipt};
 use super::error::{Error as KafkaFailure, code_of};
 use crate::contract::{Error, NewRecord, Offset, Position};
 
 /// Settings of every producer.
-pub(super) const SETTINGS: [(&str, &str); 8] = [
+pub(super) const SETTINGS: [(&str, &str); 7] = [
     ("enable.idempotence", "true"),
     ("acks", "all"),
     // Batches form while earlier ones are under way; waiting for more would only add to the delay.
     ("linger.ms", "1"),
     ("batch.num.messages", "10000"),
-    ("batch.size", "1000000"),
     // The topic's own limit decides, not the library's.
     ("message.max.bytes", "100000000"),
     ("queue.buffering.max.messages", "500000"),
     ("queue.buffering.max.kbytes", "1048576"),
 ];
+
+/// The largest batch, unless a topic takes smaller ones only: the setting `batch.size`.
+pub(super) const BATCH_BYTES: usize = 1_000_000;
 
 /// How long a full queue is given to drain.
 const QUEUE_WAIT: Duration = Duration::from_millis(1);
@@ -48,22 +51,34 @@ pub(super) struct Producers {
 struct Producer {
     client: Arc<BaseProducer<Context>>,
     context: Context,
+    batch_bytes: usize,
 }
 
 impl Producers {
-    fn current(&self, clients: &Clients) -> Result<Arc<Producer>, Error> {
+    /// A producer whose batches have `batch_bytes` at most. One that makes larger batches is left to those
+    /// who publish with it at the moment.
+    fn current(&self, clients: &Clients, batch_bytes: usize) -> Result<Arc<Producer>, Error> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(producer) = current.as_ref()
+            && producer.batch_bytes <= batch_bytes
             && !producer.context.has_given_up()
         {
             return Ok(Arc::clone(producer));
         }
-        let own = [("message.timeout.ms", "0"), ("enable.gapless.guarantee", "true")];
+        // Whoever published small batches will do so again.
+        let before = current.as_ref().map_or(BATCH_BYTES, |producer| producer.batch_bytes);
+        let batch_bytes = batch_bytes.min(before);
+        let size = batch_bytes.to_string();
+        let own = [
+            ("batch.size", size.as_str()),
+            ("message.timeout.ms", "0"),
+            ("enable.gapless.guarantee", "true"),
+        ];
         let (client, context) = clients.make(&[SETTINGS.as_slice(), &own].concat())?;
         let client = Arc::new(client);
         let taken = Arc::downgrade(&client);
         std::thread::spawn(move || take_deliveries(&taken));
-        let producer = Arc::new(Producer { client, context });
+        let producer = Arc::new(Producer { client, context, batch_bytes });
         *current = Some(Arc::clone(&producer));
         Ok(producer)
     }
@@ -77,17 +92,17 @@ impl Producers {
         producer.client.purge(PurgeConfig::default().queue().inflight());
     }
 
-    /// Publishes records, each to its partition.
+    /// Publishes records, each in its place.
     pub(super) async fn publish(
         &self,
         clients: &Clients,
         records: &[NewRecord],
-        partitions: &[i32],
+        placed: &Placed,
     ) -> Result<Vec<Position>, Error> {
-        let producer = self.current(clients)?;
+        let producer = self.current(clients, placed.batch_bytes)?;
         let deadline = Instant::now() + clients.options.timeout;
         let deliveries = Deliveries::new(records.len());
-        for (index, (record, partition)) in records.iter().zip(partitions).enumerate() {
+        for (index, (record, partition)) in records.iter().zip(&placed.partitions).enumerate() {
             let next = prepared(record, *partition, deliveries.receipt(index));
             if let Err(why) = producer.send(next, deadline).await {
                 deliveries.not_sent(index, why);

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::clients::{Clients, Context};
 use super::error::{Error as KafkaFailure, code_of};
-use super::publish::{Prepared, SETTINGS, is_full, prepared};
+use super::publish::{BATCH_BYTES, Prepared, SETTINGS, is_full, prepared};
 use super::read::partition_number;
-use super::{KafkaBroker, panicked};
+use super::{KafkaBroker, Placed, panicked};
 use crate::contract::{Error, Marker, NewRecord, Publisher, Transaction};
 
 /// How often deliveries are looked for. The library's own flush looks every 100 ms, which would be the
@@ -55,7 +55,9 @@ impl KafkaPublisher {
     pub(super) async fn take(broker: KafkaBroker, name: &str) -> Result<Self, Error> {
         let (clients, name) = (broker.clients().clone(), name.to_owned());
         let producer = spawn_blocking(move || -> Result<_, Error> {
+            let batch_bytes = BATCH_BYTES.to_string();
             let own = [
+                ("batch.size", batch_bytes.as_str()),
                 ("transactional.id", name.as_str()),
                 ("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS),
                 ("delivery.report.only.error", "true"),
@@ -73,12 +75,10 @@ impl KafkaPublisher {
 impl Publisher for KafkaPublisher {
     async fn publish(&mut self, transaction: Transaction) -> Result<(), Error> {
         let Transaction { records, marker } = transaction;
-        let partitions = self.broker.place(&records).await?;
+        let placed = self.broker.place(&records).await?;
         let producer = Arc::clone(&self.producer);
-        let published = spawn_blocking(move || {
-            let records = records.iter().zip(partitions);
-            producer.publish(records, marker.as_ref())
-        });
+        let published =
+            spawn_blocking(move || producer.publish(&records, &placed, marker.as_ref()));
         published.await.unwrap_or_else(panicked)
     }
 
@@ -156,10 +156,11 @@ impl Producer {
         Error::Fenced { name: self.name.clone(), committing }
     }
 
-    /// Publishes records, each to its partition.
-    fn publish<'r>(
+    /// Publishes records, each in its place.
+    fn publish(
         &self,
-        records: impl ExactSizeIterator<Item = (&'r NewRecord, i32)>,
+        records: &[NewRecord],
+        placed: &Placed,
         marker: Option<&Marker>,
     ) -> Result<(), Error> {
         let (deadline, of) = (self.deadline(), records.len());
@@ -168,7 +169,7 @@ impl Producer {
             Step::Fenced => return Err(self.fenced(false)),
             Step::Abort(source) | Step::Unknown(source) => return self.give_up(source),
         }
-        if let Err(source) = self.send_all(records, marker, deadline) {
+        if let Err(source) = self.send_all(records, placed, marker, deadline) {
             return self.give_up(source);
         }
         match step(deadline, |left| self.client.commit_transaction(left)) {
@@ -182,15 +183,25 @@ impl Producer {
         }
     }
 
-    /// Sends everything and waits until it is delivered.
-    fn send_all<'r>(
+    /// Sends everything and waits until it is delivered. Where a topic takes smaller batches than this client
+    /// makes, no more is under way than fits into one: a client with smaller batches would need the name
+    /// anew, which by then may be somebody else's.
+    fn send_all(
         &self,
-        records: impl ExactSizeIterator<Item = (&'r NewRecord, i32)>,
+        records: &[NewRecord],
+        placed: &Placed,
         marker: Option<&Marker>,
         deadline: Instant,
     ) -> Result<(), KafkaError> {
-        for (record, partition) in records {
-            self.send(prepared(record, partition, ()), deadline)?;
+        let mut under_way = 0;
+        for (record, partition) in records.iter().zip(&placed.partitions) {
+            let bytes = record.bytes_max();
+            if placed.batch_bytes < BATCH_BYTES && under_way + bytes > placed.batch_bytes {
+                self.delivered(deadline)?;
+                under_way = 0;
+            }
+            under_way += bytes;
+            self.send(prepared(record, *partition, ()), deadline)?;
         }
         if let Some(marker) = marker {
             let record = BaseRecord::to(&marker.topic)
@@ -199,6 +210,11 @@ impl Producer {
                 .payload(marker.value.as_slice());
             self.send(record, deadline)?;
         }
+        self.delivered(deadline)
+    }
+
+    /// Waits until nothing is under way.
+    fn delivered(&self, deadline: Instant) -> Result<(), KafkaError> {
         while self.client.in_flight_count() > 0 {
             std::thread::sleep(LOOK);
             self.client.poll(Duration::ZERO);

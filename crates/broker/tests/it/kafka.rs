@@ -12,6 +12,8 @@ use helenus_model::backend::{BrokerUrl, Endpoint};
 use helenus_model::{Failure, Kind, Timestamp};
 use helenus_testkit::services::{Instance, Registry, Spec};
 use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
 /// The moment records tell of, near enough for any topic's limits.
@@ -124,6 +126,40 @@ async fn a_refused_record_is_not_followed_by_those_behind_it() {
     // The producer has been replaced; what comes now is published as if nothing had been.
     let positions = broker.publish(&[record(&topic, "2")]).await.unwrap();
     assert_eq!(positions[0].offset, Offset::START);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_whose_limit_is_less_than_a_batch_gets_smaller_ones() {
+    let (broker, prefix) = (shared(), prefix());
+    let topic = format!("{prefix}orders");
+    let admin = ClientConfig::new().set("bootstrap.servers", address()).create();
+    let admin: AdminClient<DefaultClientContext> = admin.unwrap();
+    let small =
+        NewTopic::new(&topic, 1, TopicReplication::Fixed(1)).set("max.message.bytes", "20000");
+    let made = admin.create_topics(&[small], &AdminOptions::new()).await.unwrap();
+    assert!(made.iter().all(Result::is_ok), "{made:?}");
+    broker.create_topic(&topic, 1).await.unwrap();
+    let other = format!("{prefix}others");
+    broker.create_topic(&other, 1).await.unwrap();
+    // The producer has made larger ones before.
+    broker.publish(&[record(&other, "1")]).await.unwrap();
+
+    let bodies: Vec<String> = (0..400).map(|number| format!("{number:01000}")).collect();
+    let (plain, taken) = bodies.split_at(200);
+    let records = |bodies: &[String]| bodies.iter().map(|body| record(&topic, body)).collect();
+    let plain: Vec<NewRecord> = records(plain);
+    broker.publish(&plain).await.unwrap();
+    let mut publisher = broker.publisher(&prefix).await.unwrap();
+    publisher.publish(Transaction { records: records(taken), marker: None }).await.unwrap();
+    publisher.finish().await.unwrap();
+    let mut from = Position { topic: topic.as_str().into(), partition: 0, offset: Offset::START };
+    let mut found = Vec::new();
+    while found.len() < bodies.len() {
+        let next = broker.read(from.clone(), bodies.len()).await.unwrap();
+        from.offset = Offset(next.last().expect("all are there").position.offset.0 + 1);
+        found.extend(next.into_iter().map(|record| String::from_utf8(record.payload).unwrap()));
+    }
+    assert_eq!(found, bodies);
 }
 
 #[tokio::test(flavor = "multi_thread")]
