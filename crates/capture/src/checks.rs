@@ -75,7 +75,7 @@ pub(crate) fn check<'c>(
     check_masks(options, catalog)?;
     let mut topics = HashMap::new();
     for table in catalog.tables().filter(|table| options.captures(table)) {
-        if !table.is_logged {
+        if !catalog.is_logged(table) {
             let name = format!("{}.{}", table.keyspace, table.name);
             tracing::warn!(
                 table = name,
@@ -100,7 +100,9 @@ fn check_table(pattern: &TablePattern, catalog: &Catalog) -> Result<(), AgentErr
     let table = || format!("{keyspace}.{}", name.unwrap_or("*"));
     match (found.next(), name) {
         (None, _) => Err(AgentError::UnknownTable { table: table() }),
-        (Some(found), _) if !found.is_logged => Err(AgentError::TableNotLogged { table: table() }),
+        (Some(found), _) if !catalog.is_logged(found) => {
+            Err(AgentError::TableNotLogged { table: table() })
+        }
         (Some(found), Some(_)) if !found.cdc => Err(AgentError::TableWithoutCdc { table: table() }),
         _ => Ok(()),
     }

@@ -154,8 +154,6 @@ pub struct Table {
     /// key has a column that the key of their base table has not, because that column's value may
     /// move a row to another place and leave its cells behind.
     pub strict_liveness: bool,
-    /// Its keyspace is written to the log at all (`durable_writes`).
-    pub is_logged: bool,
     /// The partition key, in order.
     pub partition_key: Vec<Column>,
     /// The clustering key, in order.
@@ -208,7 +206,6 @@ impl Table {
             counter: false,
             layout: Layout::Ordinary,
             strict_liveness: false,
-            is_logged: true,
             partition_key: Vec::new(),
             clustering: Vec::new(),
             columns: Vec::new(),

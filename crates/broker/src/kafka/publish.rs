@@ -4,7 +4,7 @@
 //! of order): when the time of a request is up, everything it has not sent is thrown away and the
 //! producer is replaced.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -46,6 +46,8 @@ const WAIT: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct Producers {
     current: Mutex<Option<Arc<Producer>>>,
+    /// Those whose batches were too large for somebody, as long as something is under way with them.
+    retired: Mutex<Vec<Arc<Producer>>>,
 }
 
 struct Producer {
@@ -79,8 +81,36 @@ impl Producers {
         let taken = Arc::downgrade(&client);
         std::thread::spawn(move || take_deliveries(&taken));
         let producer = Arc::new(Producer { client, context, batch_bytes });
-        *current = Some(Arc::clone(&producer));
+        // With one that has given up nothing is under way.
+        if let Some(retired) = current.replace(Arc::clone(&producer))
+            && !retired.context.has_given_up()
+        {
+            self.retired().push(retired);
+        }
         Ok(producer)
+    }
+
+    fn retired(&self) -> MutexGuard<'_, Vec<Arc<Producer>>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nothing is under way with a retired producer: of what nobody waits for any more some may
+    /// be, and must not arrive behind later records of its key.
+    async fn after_the_retired(&self, deadline: Instant) {
+        loop {
+            {
+                let mut retired = self.retired();
+                retired.retain(|producer| producer.client.in_flight_count() > 0);
+                if retired.is_empty() {
+                    return;
+                }
+                if Instant::now() >= deadline {
+                    // To be dropped throws away what is not sent.
+                    retired.clear();
+                }
+            }
+            tokio::time::sleep(QUEUE_WAIT).await;
+        }
     }
 
     /// Throws away what `producer` has not sent, so that nothing of it arrives late.
@@ -101,6 +131,7 @@ impl Producers {
     ) -> Result<Vec<Position>, Error> {
         let producer = self.current(clients, placed.batch_bytes)?;
         let deadline = Instant::now() + clients.options.timeout;
+        self.after_the_retired(deadline).await;
         let deliveries = Deliveries::new(records.len());
         for (index, (record, partition)) in records.iter().zip(&placed.partitions).enumerate() {
             let next = prepared(record, *partition, deliveries.receipt(index));

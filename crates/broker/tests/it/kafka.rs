@@ -128,38 +128,78 @@ async fn a_refused_record_is_not_followed_by_those_behind_it() {
     assert_eq!(positions[0].offset, Offset::START);
 }
 
+/// The first bodies in a topic of one partition.
+async fn bodies(broker: &KafkaBroker, topic: &str, count: usize) -> Vec<String> {
+    let mut from = Position { topic: topic.into(), partition: 0, offset: Offset::START };
+    let mut found = Vec::new();
+    while found.len() < count {
+        let next = broker.read(from.clone(), count).await.unwrap();
+        let last = next.last().unwrap_or_else(|| panic!("{} of {count} are there", found.len()));
+        from.offset = Offset(last.position.offset.0 + 1);
+        found.extend(next.into_iter().map(|record| String::from_utf8(record.payload).unwrap()));
+    }
+    found
+}
+
+/// Makes a topic that takes batches of 20,000 bytes.
+async fn make_small(cluster: &str, topic: &str) {
+    let admin = ClientConfig::new().set("bootstrap.servers", cluster).create();
+    let admin: AdminClient<DefaultClientContext> = admin.unwrap();
+    let small =
+        NewTopic::new(topic, 1, TopicReplication::Fixed(1)).set("max.message.bytes", "20000");
+    let made = admin.create_topics(&[small], &AdminOptions::new()).await.unwrap();
+    assert!(made.iter().all(Result::is_ok), "{made:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_topic_whose_limit_is_less_than_a_batch_gets_smaller_ones() {
     let (broker, prefix) = (shared(), prefix());
     let topic = format!("{prefix}orders");
-    let admin = ClientConfig::new().set("bootstrap.servers", address()).create();
-    let admin: AdminClient<DefaultClientContext> = admin.unwrap();
-    let small =
-        NewTopic::new(&topic, 1, TopicReplication::Fixed(1)).set("max.message.bytes", "20000");
-    let made = admin.create_topics(&[small], &AdminOptions::new()).await.unwrap();
-    assert!(made.iter().all(Result::is_ok), "{made:?}");
+    make_small(&address(), &topic).await;
     broker.create_topic(&topic, 1).await.unwrap();
     let other = format!("{prefix}others");
     broker.create_topic(&other, 1).await.unwrap();
     // The producer has made larger ones before.
     broker.publish(&[record(&other, "1")]).await.unwrap();
 
-    let bodies: Vec<String> = (0..400).map(|number| format!("{number:01000}")).collect();
-    let (plain, taken) = bodies.split_at(200);
+    let sent: Vec<String> = (0..400).map(|number| format!("{number:01000}")).collect();
+    let (plain, taken) = sent.split_at(200);
     let records = |bodies: &[String]| bodies.iter().map(|body| record(&topic, body)).collect();
     let plain: Vec<NewRecord> = records(plain);
     broker.publish(&plain).await.unwrap();
     let mut publisher = broker.publisher(&prefix).await.unwrap();
     publisher.publish(Transaction { records: records(taken), marker: None }).await.unwrap();
     publisher.finish().await.unwrap();
-    let mut from = Position { topic: topic.as_str().into(), partition: 0, offset: Offset::START };
-    let mut found = Vec::new();
-    while found.len() < bodies.len() {
-        let next = broker.read(from.clone(), bodies.len()).await.unwrap();
-        from.offset = Offset(next.last().expect("all are there").position.offset.0 + 1);
-        found.extend(next.into_iter().map(|record| String::from_utf8(record.payload).unwrap()));
+    assert!(bodies(&broker, &topic, sent.len()).await == sent, "all of it, in order");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_waits_for_any_more_is_not_overtaken_by_smaller_batches() {
+    let _alone = helenus_testkit::serial();
+    let spec = Spec::kafka().name("kafka-paused").quick_compiler().heap("256M");
+    let mut cluster = Instance::start(spec).unwrap();
+    let at = cluster.endpoint().to_string();
+    let broker = KafkaBroker::new(&endpoint(&format!("kafka://{at}")), Options::default()).unwrap();
+    make_small(&at, "small").await;
+    for topic in ["small", "large"] {
+        broker.create_topic(topic, 1).await.unwrap();
     }
-    assert_eq!(found, bodies);
+    broker.publish(&[record("large", "")]).await.unwrap();
+    cluster.pause().unwrap();
+    // More than connections hold.
+    let begun: Vec<String> = (0..2_000).map(|number| format!("{number:010000}")).collect();
+    let records: Vec<NewRecord> = begun.iter().map(|body| record("large", body)).collect();
+    let publishing = broker.publish(&records);
+    assert!(tokio::time::timeout(Duration::from_millis(500), publishing).await.is_err());
+    let later = [record("small", ""), record("large", "later")];
+    let (later, resumed) = tokio::join!(broker.publish(&later), async { cluster.resume() });
+    resumed.unwrap();
+    later.unwrap();
+    let found = bodies(&broker, "large", begun.len() + 2).await;
+    assert_eq!(found[0], "");
+    assert!(found[1..=begun.len()] == begun, "all of it, in order");
+    assert_eq!(found[begun.len() + 1], "later");
+    cluster.stop().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -236,8 +236,9 @@ async fn captures_into_a_file(session: &Session, node: &Instance, id: i32) {
         let lines = out.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines.into_iter().any(|record| record["payload"]["primary_key"]["id"] == id)
     };
+    let read = ["topics", "read", &topic, "--from-beginning", "--until-end", "--json"];
     let mut tries = 0;
-    while !is_there(&run(dir.path(), &["topics", "read", &topic, "--json"]).1) {
+    while !is_there(&run(dir.path(), &read).1) {
         assert!(tries < 600, "what was written has not come within two minutes");
         tries += 1;
         tokio::time::sleep(Duration::from_millis(200)).await;

@@ -276,8 +276,8 @@ mod tests {
         }
     }
 
-    /// Also not when the way to make ids changes: an agent of before and one of after tell of the same
-    /// changes while a cluster is brought up to date.
+    /// Other ids are news for the changelog: an agent of before and one of after tell of the same changes
+    /// under different ones while a cluster is brought up to date.
     #[test]
     fn changes_keep_their_ids() {
         let (a, b) = (column("a"), column("b"));

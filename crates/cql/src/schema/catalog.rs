@@ -25,6 +25,8 @@ pub struct Catalog {
     recalled: BTreeSet<TableId>,
     /// The ids a name has stood for, oldest first.
     names: HashMap<(Arc<str>, Arc<str>), Vec<TableId>>,
+    /// Keyspaces with `durable_writes = false` in the newest state.
+    pub(super) unlogged: BTreeSet<String>,
 }
 
 /// What changed when a newer state was absorbed.
@@ -69,12 +71,19 @@ impl Catalog {
         ids.last().and_then(|id| self.tables.get(id))
     }
 
+    /// Whether what is written to a table goes into the log at all: its keyspace says so.
+    #[must_use]
+    pub fn is_logged(&self, table: &Table) -> bool {
+        !self.unlogged.contains(&*table.keyspace)
+    }
+
     /// Takes over a newer state. Tables and columns that it no longer has stay known, because
     /// older records still name them; what it has wins. Tables that it only remembers are gone in
     /// it, and one of them that was not known before is no news. Changes come by table id, the
     /// dropped ones first.
     pub fn absorb(&mut self, mut newer: Self) -> Vec<Change> {
         let remembered = newer.take_dropped();
+        self.unlogged = std::mem::take(&mut newer.unlogged);
         let gone = self.tables.keys().filter(|id| !newer.tables.contains_key(id)).copied();
         let gone: BTreeSet<TableId> = gone.collect();
         let newly_gone = gone.difference(&self.dropped).copied();

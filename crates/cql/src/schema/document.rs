@@ -2,7 +2,7 @@
 //! `dropped_columns`, `types` and, where there are any, `views`, holding rows as
 //! `SELECT JSON * FROM system_schema.…` prints them: as objects, or as the texts that a driver returns.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -167,9 +167,6 @@ impl Catalog {
             let table = (row.keyspace_name.clone(), row.table_name.clone());
             dropped.entry(table).or_default().push(row);
         }
-        let unlogged =
-            document.keyspaces.into_iter().filter(|row| row.durable_writes == Some(false));
-        let unlogged: HashSet<String> = unlogged.map(|row| row.keyspace_name).collect();
         let views = document.views.iter().map(|view| (view.as_table(), view.is_strict(&columns)));
         let views: Vec<_> = views.collect();
         let mut tables = Vec::new();
@@ -179,7 +176,6 @@ impl Catalog {
             let dropped = dropped.remove(&name).unwrap_or_default();
             let mut table = table(&row, columns, dropped, &types)?;
             table.strict_liveness = is_strict;
-            table.is_logged = !unlogged.contains(&*table.keyspace);
             // A table may be there without its columns: one that was dropped between the reads of
             // the two, or of a node that starts, which deletes and rewrites the rows of its own
             // tables in several mutations.
@@ -187,7 +183,12 @@ impl Catalog {
                 tables.push(table);
             }
         }
-        Ok(Self::new(tables))
+        let unlogged =
+            document.keyspaces.into_iter().filter(|row| row.durable_writes == Some(false));
+        let unlogged = unlogged.map(|row| row.keyspace_name).collect();
+        let mut catalog = Self::new(tables);
+        catalog.unlogged = unlogged;
+        Ok(catalog)
     }
 }
 

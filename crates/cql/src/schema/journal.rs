@@ -22,7 +22,8 @@ use crate::reconcile::{self, ClusteringKey, PartitionState, TableState};
 use crate::update::{Item, PartitionUpdate, Seconds, Timestamp};
 
 /// The tables that matter and their keys, the partition key first.
-const TABLES: [(&str, &[&str]); 5] = [
+const TABLES: [(&str, &[&str]); 6] = [
+    ("keyspaces", &["keyspace_name"]),
     ("tables", &["keyspace_name", "table_name"]),
     ("views", &["keyspace_name", "view_name"]),
     ("columns", &["keyspace_name", "table_name", "column_name"]),

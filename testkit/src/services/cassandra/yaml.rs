@@ -91,7 +91,7 @@ const RENAMED_SINCE_40: [(&str, &str, Unit); 19] = [
 ];
 
 /// Keys that an older version refuses to start with.
-const UNKNOWN_TO_41: [&str; 2] = ["cdc_on_repair_enabled", "cdc_block_writes"];
+const UNKNOWN_TO_41: [&str; 1] = ["cdc_on_repair_enabled"];
 const UNKNOWN_TO_40: [&str; 3] =
     ["cdc_on_repair_enabled", "cdc_block_writes", "cas_contention_timeout"];
 

@@ -24,7 +24,8 @@ fn id(number: u128) -> TableId {
 
 /// What describes `system_schema` itself, and a table `ks.t` of this number if there is one.
 fn journal(table: Option<u128>) -> Journal {
-    let system: [(&str, u128, &[ColumnRow]); 4] = [
+    let system: [(&str, u128, &[ColumnRow]); 5] = [
+        ("keyspaces", 1000, &[("durable_writes", "regular", -1, "boolean")]),
         ("tables", 1001, &[("table_name", "clustering", 0, "text"), ("id", "regular", -1, "uuid")]),
         (
             "columns",
@@ -109,6 +110,11 @@ impl<'a> Ddl<'a> {
 
     fn drop_type(&self, name: &'static str) -> Mutation<'a> {
         vec![self.update("types", vec![self.deleted(&[name])])]
+    }
+
+    fn alter_keyspace(&self, durable_writes: bool) -> Mutation<'a> {
+        let cells = [("durable_writes", vec![u8::from(durable_writes)])];
+        vec![self.update("keyspaces", vec![self.written("keyspaces", &[], &cells)])]
     }
 
     /// A view of the table `t` of number 1.
@@ -296,6 +302,23 @@ fn older_ddl_does_not_change_what_the_document_says() {
     let changes = apply(&mut journal, NEW, |ddl| ddl.alter(("t", 1), &[newer], &["v"]));
     assert_eq!(changes, [Change::Altered(id(1))]);
     assert_eq!(columns(&journal, id(1)), (vec!["p".into(), "w".into()], vec!["v".into()]));
+}
+
+#[test]
+fn whether_a_keyspace_is_logged_is_no_change_of_its_tables() {
+    let mut journal = journal(Some(1));
+    let is_logged = |journal: &Journal| {
+        let catalog = journal.catalog();
+        catalog.is_logged(catalog.table(id(1)).unwrap())
+    };
+    assert!(is_logged(&journal));
+    assert_eq!(apply(&mut journal, NEW, |ddl| ddl.alter_keyspace(false)), []);
+    assert!(!is_logged(&journal));
+    let changes = apply(&mut journal, NEW + 1, |ddl| ddl.create("other", 2, &[KEY]));
+    assert_eq!(changes, [Change::Created(id(2))]);
+    assert!(!is_logged(&journal));
+    assert_eq!(apply(&mut journal, NEW + 2, |ddl| ddl.alter_keyspace(true)), []);
+    assert!(is_logged(&journal));
 }
 
 /// Both views come with the log; the key of their base table comes with the document, or with the log.
